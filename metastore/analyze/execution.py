@@ -9,9 +9,9 @@ driver takes a few known segments at a time, so stored units are never all in me
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import Final
 
@@ -21,17 +21,13 @@ from pyiceberg.expressions import And, In
 
 from metastore.analyze.changes import ChangeCounts, SegmentsToRebuild, WantedMetadata, changed_segments, is_flat
 from metastore.analyze.found_files import FoundFiles
-from metastore.analyze.reading import Descriptions, Progress, Reading, stored_descriptions, with_descriptions
+from metastore.analyze.reading import Descriptions, Reading, stored_descriptions, with_descriptions
 from metastore.analyze.states import segment_state, short_states
 from metastore.analyze.stored_metadata import StoredMetadata
-from metastore.analyze.tasks.chunks import (
-    UNIT_SCHEMA,
-    FileRead,
-    Limits,
-    run_named,
-)
+from metastore.analyze.tasks.chunks import UNIT_SCHEMA, FileRead, Limits, run_named
 from metastore.analyze.tasks.directories import make_directories
 from metastore.analyze.tasks.segments import MadeSegments, make_segments, segments_schema
+from metastore.analyze.tasks.survey import SurveyedSegment
 from metastore.analyze.units.gathering import CompleteSegments, Gathering, files_in
 from metastore.analyze.units.partial_aggregates import (
     Part,
@@ -48,11 +44,10 @@ from metastore.analyze.unprunable import columns_without_bounds
 from metastore.components.operations.modify import Modify
 from metastore.components.requests import of_table
 from metastore.components.storage.file_groups import FileGroup
-from metastore.engines.engine import Engine, ResultsTooLargeError
+from metastore.engines.engine import ResultsTooLargeError
 from metastore.errors import ConflictError, FormatError
 from metastore.lake.formats.source_file import SourceFile
 from metastore.model.identity import metadata_key
-from metastore.model.mapping.rows import PartitionKey
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.tuple_schema import TupleSchema
 from metastore.model.vocabulary import GENERAL_INFO, MetadataType
@@ -79,318 +74,327 @@ class ExecutionOutcome:
     without_bounds: Mapping[str, str]
 
 
-class Execution:
-    """Carries out one decision up to the commit of ``modify``; units go to ``modify`` as soon as they are known.
+@dataclass
+class _Tally:
+    """What one run has made so far, and the segments that it has found otherwise than their listing said.
 
-    ``engine`` is chosen once the number of files to read is known.
+    ``states`` has the state of every segment. ``directories`` has those of the segments that were listed again.
+    ``replaced`` are the stored SEGMENT rows in whose place the run writes others.
     """
+
+    states: dict[str, str]
+    directories: dict[str, Collection[Directories]] = field(default_factory=dict)
+    files: ChangeCounts = field(default_factory=ChangeCounts)
+    units: int = 0
+    has_row_counts: bool = True
+    replaced: list[pa.Table] = field(default_factory=list)
+
+    def add_files(self, counts: ChangeCounts) -> None:
+        """Count files that are new, changed or unchanged."""
+        self.files = self.files.plus(counts)
+
+    def replace_segments(self, rows: pa.Table) -> None:
+        """Keep stored SEGMENT rows that the run replaces."""
+        self.replaced.append(rows.select(OF_SEGMENTS))
+        # A chunk takes as much memory as dozens of rows.
+        if len(self.replaced) > _CHUNKS:
+            self.replaced = [pa.concat_tables(self.replaced).combine_chunks()]
+
+
+class Execution:
+    """Carries out one decision about ``files`` up to the commit of ``modify``, which gets units as they are made."""
 
     def __init__(
         self,
         modify: Modify[TableMetadataUnit],
+        files: FoundFiles,
+        reading: Reading,
+        *,
         source: SourceTable,
-        engine: Engine | Callable[[int], Engine],
         request: WantedMetadata,
-        on_progress: Progress | None,
         limits: Limits,
     ) -> None:
         self._modify = modify
+        self._listing = files
+        self._reading = reading
         self._source = source
-        self._wanted = request
+        self._request = request
         self._limits = limits
-        self._reading = Reading(source, request, engine, on_progress, limits)
-        self._units = 0
-        self._files = ChangeCounts()
-        self._counts_rows = True
-        self._before: list[pa.Table] = []
-        self._states: dict[str, str] = {}
-        self._directories: dict[str, Collection[Directories]] = {}
+        self._tally = _Tally(dict(files.states))
 
-    @property
-    def engine(self) -> str | None:
-        """The name of the engine that read files; None if there were no files to read."""
-        return self._reading.engine_name
-
-    def full(self, found_files: FoundFiles, *, owner: str, is_known: bool) -> ExecutionOutcome:
-        """Rebuilds everything; ``is_known`` means that stored metadata of the table is replaced.
+    def rebuild_table(self, *, owner: str, replaces: bool) -> ExecutionOutcome:
+        """Rebuild every segment; with ``replaces``, the table's stored metadata is deleted in the same commit.
 
         Raises ConflictError if a surveyed directory has lost its files since.
         """
-        if is_known:
+        if replaces:
             self._modify.delete(of_table(self._source.table), MetadataType.ALL)
-        self._reading.expect(found_files.count)
-        self._states = dict(found_files.states)
-        sizes = {key: found_files.size(key) for key in found_files.states}
-        for_tasks = [key for key, size in sizes.items() if self._is_for_tasks(found_files, key, size.files)]
-        made = self._made_by_tasks(for_tasks, found_files, {}, anew=False)
-        tops = list(made.values())
-        rest = [key for key in found_files.states if key not in made]
+        listing = self._listing
+        self._reading.expect(listing.count)
+        sizes = {key: listing.size(key) for key in listing.states}
+        parts = self._rebuild_in_tasks([key for key in sizes if self._fits_task(key, sizes[key].files)], {}, anew=False)
         # Files that the driver has listed are read together; of others, a few segments at a time.
-        files_at_once = {key: sizes[key].files if key in found_files.surveyed else 0 for key in rest}
-        for keys in _at_once(rest, files_at_once, self._limits.driver_rows):
-            segments = self._list_segments(found_files, keys)
+        weights = {key: sizes[key].files if key in listing.surveyed else 0 for key in sizes if key not in parts}
+        tops = list(parts.values())
+        for keys in _groups(weights, self._limits.driver_rows):
+            segments = self._list_segments(keys)
             files = [file for own in segments.values() for file in own]
-            reads = [FileRead(file, exact=True, missing=self._wanted.describing_with_columns) for file in files]
-            tops += self._build_parts(reads, segments, UNIT_SCHEMA.empty_table(), {})
-            self._files = self._files.plus(ChangeCounts(new=len(files)))
-        return self._outcome(Total.sum_of(tops), found_files, len(found_files.states), frozenset(), owner)
+            reads = [FileRead(file, exact=True, missing=self._request.describing_with_columns) for file in files]
+            tops += self._build_segments(reads, segments, UNIT_SCHEMA.empty_table(), {})
+            self._tally.add_files(ChangeCounts(new=len(files)))
+        return self._write_table(Total.sum_of(tops), segments=len(sizes), removed=frozenset(), owner=owner)
 
-    def incremental(
-        self, found_files: FoundFiles, decision: SegmentsToRebuild, stored: StoredMetadata, *, owner: str
-    ) -> ExecutionOutcome:
-        """Rebuilds the changed segments, on top of the ``stored`` units. Raises as :meth:`full`."""
-        self._states = dict(found_files.states)
-        segment_changes = changed_segments(stored.states, short_states(found_files.states))
+    def rebuild_changes(self, decision: SegmentsToRebuild, stored: StoredMetadata, *, owner: str) -> ExecutionOutcome:
+        """Rebuild the changed segments, on top of the ``stored`` units. Raises as :meth:`rebuild_table`."""
+        states = self._listing.states
+        changes = changed_segments(stored.states, short_states(states))
         # At level TABLE no SEGMENT unit is written that would replace the stored ones.
-        gone = frozenset(stored.states) if self._wanted.level is MetadataType.TABLE else segment_changes.removed
-        if gone:
-            of_gone = And(of_table(self._source.table), In(term="metadataKey", literals=set(gone)))
-            self._modify.delete(of_gone, MetadataType.ALL)
-        removed = stored.tops(segment_changes.removed)
-        self._stood_before(removed)
-        self._files = ChangeCounts(removed=files_in(removed))
-        touched = segment_changes.touched if decision.reason is None else frozenset(found_files.states)
-        tops = self._made_anew(sorted(touched), found_files, decision, stored)
-        keys = touched | segment_changes.removed
-        total = _total(stored, pa.concat_tables(self._before), tops, keys)
-        return self._outcome(total, found_files, len(touched), gone, owner)
+        deleted = frozenset(stored.states) if self._request.level is MetadataType.TABLE else changes.removed
+        if deleted:
+            of_deleted = And(of_table(self._source.table), In(term="metadataKey", literals=set(deleted)))
+            self._modify.delete(of_deleted, MetadataType.ALL)
+        removed_rows = stored.tops(changes.removed)
+        self._tally.replace_segments(removed_rows)
+        self._tally.add_files(ChangeCounts(removed=files_in(removed_rows)))
+        touched = changes.touched if decision.reason is None else frozenset(states)
+        tops = self._rebuild_segments(sorted(touched), decision, stored)
+        total = _total(stored, pa.concat_tables(self._tally.replaced), tops, touched | changes.removed)
+        return self._write_table(total, segments=len(touched), removed=deleted, owner=owner)
 
-    def _made_anew(
-        self, keys: Sequence[str], found_files: FoundFiles, decision: SegmentsToRebuild, stored: StoredMetadata
-    ) -> list[Part]:
-        """Rebuilds the segments ``keys``, by tasks or by the driver; all, some or none of their files may be known."""
-        known = stored.partitions(keys)
+    def _rebuild_segments(self, keys: Sequence[str], decision: SegmentsToRebuild, stored: StoredMetadata) -> list[Part]:
+        """Rebuild the segments ``keys`` in tasks or on the driver; returns their parts for the table's roll-up."""
+        groups = stored.partitions(keys)
         # Above level FILE no file's units are stored.
-        all_unknown = decision.footers or not stored.keeps_files
-        unknown = {
-            key: found_files.size(key).files
-            if key not in known or all_unknown
-            else found_files.later(key, stored.last_modified_ms)
+        reads_all = decision.footers or not stored.keeps_files
+        unread = {
+            key: self._listing.size(key).files
+            if reads_all or key not in groups
+            else self._listing.later(key, stored.last_modified_ms)
             for key in keys
         }
-        self._reading.expect(sum(unknown.values()))
-        for_tasks = [
-            key
-            for key in keys
-            if self._is_for_tasks(found_files, key, unknown[key], known[key].size_bytes if key in known else 0)
-        ]
-        made = self._made_by_tasks(for_tasks, found_files, known, anew=decision.footers)
-        tops = list(made.values())
-        rest = [key for key in keys if key not in made]
-        rows = {key: known[key].rows if key in known else 0 for key in rest}
-        for some in _at_once(rest, rows, self._limits.driver_rows):
-            tops += self._made_here(self._list_segments(found_files, some), decision, known)
+        self._reading.expect(sum(unread.values()))
+        stored_bytes = {key: groups[key].size_bytes if key in groups else 0 for key in keys}
+        task_keys = [key for key in keys if self._fits_task(key, unread[key], stored_bytes[key])]
+        parts = self._rebuild_in_tasks(task_keys, groups, anew=decision.footers)
+        weights = {key: groups[key].rows if key in groups else 0 for key in keys if key not in parts}
+        tops = list(parts.values())
+        for driver_keys in _groups(weights, self._limits.driver_rows):
+            tops += self._rebuild_on_driver(self._list_segments(driver_keys), decision, groups)
         return tops
 
-    def _is_for_tasks(self, found_files: FoundFiles, key: str, unknown: int, stored_bytes: int = 0) -> bool:
-        """Whether one task both reads a segment's files and makes the segment, given the number of files to read.
+    def _fits_task(self, key: str, unread: int, stored_bytes: int = 0) -> bool:
+        """Whether one task both reads a segment's files and makes the segment; ``unread`` files are to be read.
 
         This holds only if footers suffice; otherwise tasks of their own read the files.
         """
-        limits, size = self._limits, found_files.size(key)
+        limits, size = self._limits, self._listing.size(key)
         if not self._reading.of_footers:
             return False
-        if key in found_files.surveyed:
+        if key in self._listing.surveyed:
             # Data that must be read for bounds is shared directory by directory.
             return size.files <= limits.directory_files[1] and stored_bytes <= limits.directory_bytes
-        if unknown > 0 and self._wanted.bounds_read.may_read_data and size.bytes > limits.data_bytes:
+        if unread > 0 and self._request.bounds_read.may_read_data and size.bytes > limits.data_bytes:
             return False  # several tasks share the data of large files
         # The task receives the listing of a known segment.
         is_listed = not stored_bytes or size.files <= limits.known_files
-        return is_listed and unknown <= limits.chunk_files[1] and stored_bytes <= limits.stored_bytes
+        return is_listed and unread <= limits.chunk_files[1] and stored_bytes <= limits.stored_bytes
 
-    def _list_segments(self, found_files: FoundFiles, keys: Sequence[str]) -> _Segments:
-        """The files of the segments ``keys``; for surveyed ones, their states are those of this listing."""
-        segments = found_files.list_segments(self._source, keys)
-        self._refuse_gone(keys, segments)
-        for key in found_files.surveyed.keys() & segments.keys():
-            self._states[key] = segment_state(segments[key])
-            self._directories[key] = {file.directories for file in segments[key]}
+    def _list_segments(self, keys: Sequence[str]) -> _Segments:
+        """Returns the files of the segments ``keys``. Surveyed ones are listed again, which gives their states."""
+        segments = self._listing.list_segments(self._source, keys)
+        self._require_files(keys, segments)
+        for key in self._listing.surveyed.keys() & segments.keys():
+            self._tally.states[key] = segment_state(segments[key])
+            self._tally.directories[key] = {file.directories for file in segments[key]}
         return segments
 
-    def _refuse_gone(self, keys: Sequence[str], segments: Collection[str]) -> None:
-        if gone := [key for key in keys if key not in segments]:
+    def _require_files(self, keys: Sequence[str], segments: Collection[str]) -> None:
+        """Raise ConflictError if one of ``keys`` is not among ``segments``, which have files now."""
+        if lost := [key for key in keys if key not in segments]:
             raise ConflictError(
-                f"the directory {gone[0]} of {self._source.table} lost its files while the table was analyzed; "
+                f"the directory {lost[0]} of {self._source.table} lost its files while the table was analyzed; "
                 "nothing was changed"
             )
 
-    def _made_here(
-        self, segments: _Segments, decision: SegmentsToRebuild, groups_by_key: Mapping[str, FileGroup]
+    def _rebuild_on_driver(
+        self, segments: _Segments, decision: SegmentsToRebuild, groups: Mapping[str, FileGroup]
     ) -> list[Part]:
-        """Rebuilds ``segments`` on the driver, from their stored units and the files that must be read."""
-        groups = [groups_by_key[key] for key in segments if key in groups_by_key]
-        batches = chain.from_iterable(group.batches() for group in groups)
-        before = StoredSegments.of(pa.Table.from_batches(batches, UNIT_SCHEMA))
+        """Rebuild ``segments`` from their stored units and the files that must be read; returns their parts."""
+        batches = chain.from_iterable(groups[key].batches() for key in segments if key in groups)
+        stored = StoredSegments.of(pa.Table.from_batches(batches, UNIT_SCHEMA))
         files = list(chain.from_iterable(segments.values()))
-        compared = before.compare(files)
-        true = compared.kept.select(["metadataType", "path", "schema", "additionalMetadata"])
-        true = of_kind(true, MetadataType.FILE)
-        described = {} if decision.anew else stored_descriptions(true, self._wanted.describing_with_columns)
-        reads = self._reading.lacking(files, true, described, anew=decision.footers)
-        self._stood_before(before.tops)
-        self._files = self._files.plus(compared.changes.counts)
-        kept = compared.standing(self._wanted.level, anew=decision.footers)
-        return self._build_parts(reads, segments, kept, described)
+        comparison = stored.compare(files)
+        valid_rows = comparison.kept.select(["metadataType", "path", "schema", "additionalMetadata"])
+        valid_files = of_kind(valid_rows, MetadataType.FILE)
+        missing = self._request.describing_with_columns
+        descriptions = {} if decision.anew else stored_descriptions(valid_files, missing)
+        reads = self._reading.lacking(files, valid_files, descriptions, anew=decision.footers)
+        self._tally.replace_segments(stored.tops)
+        self._tally.add_files(comparison.changes.counts)
+        kept_rows = comparison.standing(self._request.level, anew=decision.footers)
+        return self._build_segments(reads, segments, kept_rows, descriptions)
 
-    def _build_parts(
+    def _build_segments(
         self,
         reads: Sequence[FileRead],
         segments: _Segments,
         kept_rows: pa.Table,
-        described: dict[str, Descriptions],
+        descriptions: dict[str, Descriptions],
     ) -> list[Part]:
-        """Rebuilds ``segments`` from the files read and ``kept_rows``.
+        """Read files, and write ``segments`` from them and from ``kept_rows``; returns the segments' parts.
 
-        Returns their parts for the table's roll-up.
+        ``descriptions`` by path get those of the files that are read.
         """
         if self._reading.of_footers:
-            return list(self._from_footers(reads, segments, kept_rows))
-        found = self._reading.files(reads)
-        for path, descriptions in found.descriptions.items():
-            described.setdefault(path, {}).update(descriptions)
-        details = with_descriptions(
-            pa.concat_tables([kept_rows, pa.Table.from_batches(found.details, UNIT_SCHEMA)]), described
-        )
-        self._counts_rows = self._source.provided is None or not lacks_count(of_kind(details, MetadataType.FILE))
-        return self._segments(file_parts(details, self._source.location), details)
+            return list(self._build_from_footers(reads, segments, kept_rows))
+        answers = self._reading.files(reads)
+        for path, own in answers.descriptions.items():
+            descriptions.setdefault(path, {}).update(own)
+        rows = pa.concat_tables([kept_rows, pa.Table.from_batches(answers.details, UNIT_SCHEMA)])
+        details = with_descriptions(rows, descriptions)
+        may_lack_counts = self._source.provided is not None
+        self._tally.has_row_counts = not (may_lack_counts and lacks_count(of_kind(details, MetadataType.FILE)))
+        return self._write_segments(file_parts(details, self._source.location), details)
 
-    def _from_footers(self, reads: Sequence[FileRead], segments: _Segments, kept_rows: pa.Table) -> Iterator[Part]:
-        """Reads footers, and makes each segment when all of its files have arrived."""
+    def _build_from_footers(
+        self, reads: Sequence[FileRead], segments: _Segments, kept_rows: pa.Table
+    ) -> Iterator[Part]:
+        """Read footers, and write each segment when all of its files have arrived. Yields the segments' parts."""
         awaited = Counter(metadata_key(read.file.directories) for read in reads)
         gathering = Gathering({key: awaited[key] for key in segments}, kept_rows)
         batches = self._reading.footers([read.file for read in reads])
         # Unchanged files are added up while others are read.
-        staying = {key: file_parts(rows, self._source.location) for key, rows in gathering.kept_rows().items()}
-        if found := gathering.complete():
-            yield from self._write_complete_segments(found, staying)
+        kept_parts = {key: file_parts(rows, self._source.location) for key, rows in gathering.kept_rows().items()}
+        if complete := gathering.complete():
+            yield from self._write_complete_segments(complete, kept_parts)
         for batch in batches:
-            if found := gathering.add(batch):
-                yield from self._write_complete_segments(found, staying)
+            if complete := gathering.add(batch):
+                yield from self._write_complete_segments(complete, kept_parts)
 
-    def _made_by_tasks(
-        self, keys: Sequence[str], found_files: FoundFiles, stored: Mapping[str, FileGroup], *, anew: bool
-    ) -> dict[str, Part]:
-        """Lets tasks make segments from their ``stored`` units and their files; returns their parts by key.
+    def _rebuild_in_tasks(self, keys: Sequence[str], groups: Mapping[str, FileGroup], *, anew: bool) -> dict[str, Part]:
+        """Rebuild segments in tasks, from their files and the stored units in ``groups``; returns their parts by key.
 
         The result lacks the remaining segments if one turns out larger than the engine hands over at once. This happens
         with files of thousands of columns: their width is unknown before they are read.
         """
-        tops: dict[str, Part] = {}
-        if not keys:
-            return tops
-        cutting, encoder = self._reading.cutting, self._modify.encoder()
-        listed = {key: found_files.segments[key] for key in keys if key not in found_files.surveyed}
-        if listed:
-            chunks = cutting.segments(listed, self._states, stored, anew=anew, encoder=encoder)
+        surveyed = [self._listing.surveyed[key] for key in keys if key in self._listing.surveyed]
+        listed = {key: self._listing.segments[key] for key in keys if key not in self._listing.surveyed}
+        parts = self._make_listed(listed, groups, anew=anew)
+        return parts | self._make_surveyed(surveyed, groups, anew=anew)
+
+    def _make_listed(self, segments: _Segments, groups: Mapping[str, FileGroup], *, anew: bool) -> dict[str, Part]:
+        """Rebuild segments whose files the driver has listed, as :meth:`_rebuild_in_tasks`."""
+        parts: dict[str, Part] = {}
+        if segments:
+            encoder = self._modify.encoder()
+            chunks = self._reading.cutting.segments(segments, self._tally.states, groups, anew=anew, encoder=encoder)
             with suppress(ResultsTooLargeError):
                 for batch in run_named(self._reading.engine, chunks, make_segments, segments_schema(UNIT_SCHEMA)):
-                    tops |= self._store_made_segments(MadeSegments.of(batch))
-        surveyed = [found_files.surveyed[key] for key in keys if key in found_files.surveyed]
-        if not surveyed:
-            return tops
-        template = cutting.directory_template(
-            reach=self._modify.reach(),
-            sender=self._modify.sender(self._partition_key()),
-            encoder=encoder,
-            anew=anew,
-            reads_stored=found_files.reached_on is self._reading.engine,
-        )
-        directories = cutting.directories(surveyed, template, stored)
-        with suppress(ResultsTooLargeError):
-            for batch in run_named(self._reading.engine, directories, make_directories, segments_schema(UNIT_SCHEMA)):
-                made = MadeSegments.of(batch)
-                self._states |= made.states
-                self._directories |= made.directories
-                tops |= self._store_made_segments(made)
-            self._refuse_gone([each.key for each in surveyed], tops)
-        return tops
+                    parts |= self._store_made_segments(MadeSegments.of(batch))
+        return parts
 
-    def _partition_key(self) -> PartitionKey:
-        """The key of the table's own partition; those of its segments are in the same folder."""
+    def _make_surveyed(
+        self, surveyed: Sequence[SurveyedSegment], groups: Mapping[str, FileGroup], *, anew: bool
+    ) -> dict[str, Part]:
+        """Rebuild segments that tasks list themselves, as :meth:`_rebuild_in_tasks`."""
+        parts: dict[str, Part] = {}
+        if not surveyed:
+            return parts
         table = self._source.table
-        return (table.storage_plugin, table.workspace, table.name, GENERAL_INFO)
+        # The partitions of segments are in the same folder as the table's own.
+        own_partition = (table.storage_plugin, table.workspace, table.name, GENERAL_INFO)
+        template = self._reading.cutting.directory_template(
+            reach=self._modify.reach(),
+            sender=self._modify.sender(own_partition),
+            encoder=self._modify.encoder(),
+            anew=anew,
+            reads_stored=self._listing.reached_on is self._reading.engine,
+        )
+        chunks = self._reading.cutting.directories(surveyed, template, groups)
+        with suppress(ResultsTooLargeError):
+            for batch in run_named(self._reading.engine, chunks, make_directories, segments_schema(UNIT_SCHEMA)):
+                made = MadeSegments.of(batch)
+                self._tally.states |= made.states
+                self._tally.directories |= made.directories
+                parts |= self._store_made_segments(made)
+            self._require_files([each.key for each in surveyed], parts)
+        return parts
 
     def _store_made_segments(self, made: MadeSegments) -> dict[str, Part]:
-        """Has what a task made stored, and counts it; returns the segments' parts by key."""
+        """Store and count what a task has made; returns the segments' parts by key."""
         self._modify.overwrite_encoded(made.partitions)
-        self._units += made.units
-        self._files = self._files.plus(made.counts)
-        self._stood_before(made.before)
-        self._reading.tell(made.read)
+        self._tally.units += made.units
+        self._tally.add_files(made.counts)
+        self._tally.replace_segments(made.before)
+        self._reading.count_read(made.read)
         return {metadata_key(top.directories): top for top in made.tops}
 
-    def _stood_before(self, tops: pa.Table) -> None:
-        """Keeps the stored SEGMENT rows that this run replaces."""
-        self._before.append(tops.select(OF_SEGMENTS))
-        # A chunk takes as much memory as dozens of rows.
-        if len(self._before) > _CHUNKS:
-            self._before = [pa.concat_tables(self._before).combine_chunks()]
+    def _write_complete_segments(self, segments: CompleteSegments, kept_parts: Mapping[str, list[Part]]) -> list[Part]:
+        """Write segments all of whose files have arrived; returns their parts."""
+        parts = [*segment_parts(segments.fragments), *chain.from_iterable(kept_parts[key] for key in segments.kept)]
+        return self._write_segments(parts, pa.concat_tables([*segments.kept.values(), segments.read]))
 
-    def _write_complete_segments(self, segments: CompleteSegments, staying: Mapping[str, list[Part]]) -> list[Part]:
-        """Has the units of complete segments written; returns their parts for the table's roll-up."""
-        parts = [*segment_parts(segments.fragments), *chain.from_iterable(staying[key] for key in segments.kept)]
-        return self._segments(parts, pa.concat_tables([*segments.kept.values(), segments.read]))
-
-    def _segments(self, parts: Sequence[Part], details: pa.Table) -> list[Part]:
-        level, states = self._wanted.level, self._states
+    def _write_segments(self, parts: Sequence[Part], details: pa.Table) -> list[Part]:
+        """Write the units of the segments that ``parts`` add up to; returns a part of the table for each."""
+        level, states = self._request.level, self._tally.states
         units, tops = segment_units(
             self._source, UNIT_SCHEMA, parts, details, level=level, states=states, is_flat=is_flat(states)
         )
         self._modify.overwrite_ahead(units)
-        self._units += units.num_rows
+        self._tally.units += units.num_rows
         return [top.for_table() for top in tops]
 
-    def _outcome(
-        self, total: Total, found_files: FoundFiles, segments: int, removed: frozenset[str], owner: str
-    ) -> ExecutionOutcome:
-        directories = found_files.directories(self._directories)
-        general = table_unit(
-            self._source, UNIT_SCHEMA, total, directories, owner=owner, request=self._wanted, states=self._states
+    def _write_table(self, total: Total, *, segments: int, removed: frozenset[str], owner: str) -> ExecutionOutcome:
+        """Write the TABLE unit, the last one of the run; returns the run's outcome."""
+        tally, request = self._tally, self._request
+        directories = self._listing.directories(tally.directories)
+        unit = table_unit(
+            self._source, UNIT_SCHEMA, total, directories, owner=owner, request=request, states=tally.states
         )
-        self._modify.overwrite(general)
-        units = self._units + general.num_rows
-        rows = total.part.rows if self._counts_rows else None
-        return ExecutionOutcome(self._files, segments, removed, units, rows, self._without_bounds(general))
+        self._modify.overwrite(unit)
+        schema = TupleSchema.from_json(unit["schema"][0].as_py())
+        statistics = dict(unit["columnsStatistics"][0].as_py() or ())
+        return ExecutionOutcome(
+            files=tally.files,
+            segments=segments,
+            removed=removed,
+            units=tally.units + unit.num_rows,
+            rows=total.part.rows if tally.has_row_counts else None,
+            without_bounds=columns_without_bounds(schema, statistics, request.bounds_read, request.format),
+        )
 
-    def _without_bounds(self, general: pa.Table) -> Mapping[str, str]:
-        """The columns of the TABLE unit without bounds, each with the reason."""
-        schema = TupleSchema.from_json(general["schema"][0].as_py())
-        statistics = dict(general["columnsStatistics"][0].as_py() or ())
-        return columns_without_bounds(schema, statistics, self._wanted.bounds_read, self._wanted.format)
 
+def _total(stored: StoredMetadata, replaced: pa.Table, tops: Sequence[Part], keys: frozenset[str]) -> Total:
+    """Returns the table's total with ``tops`` in place of the segments ``keys``, whose SEGMENT rows are ``replaced``.
 
-def _total(stored: StoredMetadata, before: pa.Table, tops: Sequence[Part], keys: frozenset[str]) -> Total:
-    """The table's total with ``tops`` in place of the segments ``keys``, whose stored SEGMENT rows are ``before``."""
+    Raises FormatError if another program has stored a segment that cannot be added up.
+    """
     others = stored.states.keys() - keys
     if not others:
         return Total.sum_of(tops)
-    total = stored.total(keys, states_by_key(before))
-    if total is not None and not incomplete_segments(before):
-        exchanged = total.exchange_segments(segment_parts(before), tops)
+    total = stored.total(keys, states_by_key(replaced))
+    if total is not None and not incomplete_segments(replaced):
+        exchanged = total.exchange_segments(segment_parts(replaced), tops)
         if exchanged is not None:
             return exchanged
-    kept = stored.segments.filter(pc.is_in(stored.segments["metadataKey"], pa.array(others, pa.string())))
-    if incomplete := incomplete_segments(kept):
+    kept_rows = stored.segments.filter(pc.is_in(stored.segments["metadataKey"], pa.array(others, pa.string())))
+    if incomplete := incomplete_segments(kept_rows):
         raise FormatError(
             f"{stored.table}: the metadata of the directory {incomplete[0]!r} lacks a row count, schema or statistics: "
             "another program wrote it; drop the table's metadata with `metastore drop-metadata`, and analyze it again"
         )
-    return Total.sum_of([*tops, *segment_parts(kept)])
+    return Total.sum_of([*tops, *segment_parts(kept_rows)])
 
 
-def _at_once(keys: Sequence[str], weights: Mapping[str, int], most: int) -> Iterator[Sequence[str]]:
-    """Splits the segments ``keys`` into groups of at most ``most`` together, by their ``weights``.
-
-    A heavier segment is a group of its own.
-    """
-    turn: list[str] = []
-    held = 0
-    for key in keys:
-        if turn and held + weights[key] > most:
-            yield turn
-            turn, held = [], 0
-        turn.append(key)
-        held += weights[key]
-    if turn:
-        yield turn
+def _groups(weights: Mapping[str, int], most: int) -> Iterator[Sequence[str]]:
+    """Yields the segments in groups that weigh at most ``most``; a heavier segment is a group of its own."""
+    group: list[str] = []
+    weight = 0
+    for key, own in weights.items():
+        if group and weight + own > most:
+            yield group
+            group, weight = [], 0
+        group.append(key)
+        weight += own
+    if group:
+        yield group

@@ -65,8 +65,8 @@ class Reading:
         limits: Limits,
     ) -> None:
         self._source = source
-        self._wanted = request
-        self._given = engine
+        self._request = request
+        self._engine_or_choice = engine
         self._engine: Engine | None = None
         self._on_progress = on_progress
         self._limits = limits
@@ -77,13 +77,15 @@ class Reading:
     def engine(self) -> Engine:
         """The engine, chosen on first use."""
         if self._engine is None:
-            self._engine = self._given(self._expected) if callable(self._given) else self._given
+            self._engine = (
+                self._engine_or_choice(self._expected) if callable(self._engine_or_choice) else self._engine_or_choice
+            )
         return self._engine
 
     @property
     def cutting(self) -> Cutting:
         """Cuts work into chunks for the engine."""
-        return Cutting(self._source, self._wanted, self.engine.parallelism, self._limits)
+        return Cutting(self._source, self._request, self.engine.parallelism, self._limits)
 
     @property
     def engine_name(self) -> str | None:
@@ -93,13 +95,13 @@ class Reading:
     @property
     def of_footers(self) -> bool:
         """Whether footers alone contain everything that is wanted."""
-        return self._wanted.format == PARQUET and self._wanted.describing is None and self._source.provided is None
+        return self._request.format == PARQUET and self._request.describing is None and self._source.provided is None
 
     def expect(self, files: int) -> None:
         """Sets the least number of files that will be read in all."""
         self._expected = max(self._expected, files)
 
-    def tell(self, files: int) -> None:
+    def count_read(self, files: int) -> None:
         """Counts files that were read since the last call, and reports progress."""
         if files:
             self._done += files
@@ -117,7 +119,7 @@ class Reading:
     def _telling(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             yield batch
-            self.tell(files_in(parts_of(batch)[1]))
+            self.count_read(files_in(parts_of(batch)[1]))
 
     def lacking(
         self,
@@ -132,7 +134,7 @@ class Reading:
         ``anew`` reads statistics of all files.
         """
         schemas = dict(zip(values(kept_rows, "path"), values(kept_rows, "schema"), strict=True))
-        wanted = self._wanted.describing_with_columns
+        wanted = self._request.describing_with_columns
         reads = []
         for file in files:
             schema = schemas.get(file.path)
@@ -151,7 +153,7 @@ class Reading:
             return found
         if self._source.provided is not None:
             return self._ask_provider(self._source.provided, [read.file for read in reads])
-        of_parquet = self._wanted.format == PARQUET
+        of_parquet = self._request.format == PARQUET
         footers = self.cutting.footers([read.file for read in reads if read.exact]) if of_parquet else []
         data = self.cutting.data([read for read in reads if read.missing is not None or not of_parquet])
         measured = {read.file.path for read in reads if read.exact}
@@ -161,22 +163,22 @@ class Reading:
             details, fragments = parts_of(batch)
             if fragments.num_rows:
                 found.details.append(details)
-                self.tell(files_in(fragments))
+                self.count_read(files_in(fragments))
                 continue
             for path, text in zip(batch["path"].to_pylist(), batch["additionalMetadata"].to_pylist(), strict=True):
                 found.descriptions[str(path)] = descriptions_in(text)
             if not of_parquet:
                 found.details.append(batch.filter(pc.is_in(batch["path"], pa.array(measured, pa.string()))))
-            self.tell(batch.num_rows)
+            self.count_read(batch.num_rows)
         return found
 
     def _ask_provider(self, provided: ProvidedTable, files: Sequence[SourceFile]) -> FilesRead:
         """Asks the provider for its facts about ``files``."""
         self.expect(self._done + len(files))
         rows = []
-        for row in kept_rows(self._source, provided, self._wanted, files):
+        for row in kept_rows(self._source, provided, self._request, files):
             rows.append(row)
-            self.tell(1)
+            self.count_read(1)
         return FilesRead([to_batch(UNIT_SCHEMA, self._source.table, rows)])
 
 

@@ -26,7 +26,7 @@ from metastore.analyze.changes import (
 from metastore.analyze.execution import Execution
 from metastore.analyze.found_files import FoundFiles
 from metastore.analyze.named_parts import NamedParts, found_parts, whole_is_needed
-from metastore.analyze.reading import Progress
+from metastore.analyze.reading import Progress, Reading
 from metastore.analyze.request import AnalyzeRequest
 from metastore.analyze.result import AnalyzeResult
 from metastore.analyze.stored_metadata import StoredMetadata
@@ -124,13 +124,14 @@ def _analyze_once(
             raise whole_is_needed(source, decision.reason)
         if survey is not None and not _is_of_footers(decision.wanted):
             files = FoundFiles.whole(source.files())
-        execution = Execution(modify, source, engine, decision.wanted, on_progress, limits)
+        reading = Reading(source, decision.wanted, engine, on_progress, limits)
+        execution = Execution(modify, files, reading, source=source, request=decision.wanted, limits=limits)
         owner = source.owner or _owner(source.location)
         try:
             if isinstance(decision, Full):
-                outcome = execution.full(files, owner=owner, is_known=stored.known_table is not None)
+                outcome = execution.rebuild_table(owner=owner, replaces=stored.known_table is not None)
             else:
-                outcome = execution.incremental(files, decision, stored, owner=owner)
+                outcome = execution.rebuild_changes(decision, stored, owner=owner)
         except ConflictError as error:
             return error
         committed = modify.execute_unless_changed(version, of_table(source.table))
@@ -149,7 +150,7 @@ def _analyze_once(
         units=outcome.units,
         rows=outcome.rows,
         reason=decision.reason,
-        engine=execution.engine,
+        engine=reading.engine_name,
         without_bounds=outcome.without_bounds,
         passed_over=files.passed_over,
     )

@@ -155,58 +155,33 @@ def plan(  # noqa: PLR0913 - all facts of one table
     scans do not read, or, with ``row_ids``, for a table not analyzed to its row groups; StaleRowIdError if a partition
     whose rows may match has changed since ANALYZE, so that its rows have no ids.
     """
-    before = units
+    current = units if columns_of is None else UnitsWithSchema.of(units, columns_of.schema)
+    if columns_of is not None and listing is None:
+        _require_same_columns(table, units, current, by_identity=columns_of.provided is not None)
+    facts = _TableFacts.of(current)
+    is_kept = kept_by is not None
+    if not is_kept and facts.format not in FORMATS:
+        raise InvalidRequestError(f"{table} is of {facts.format} files; scans read {', '.join(FORMATS)}")
+    if row_ids and facts.format != PARQUET:
+        raise InvalidRequestError(f"row ids number row groups, and {table} is of {facts.format} files, which have none")
+    text = " ".join(("" if where is None else str(where), *names))
+    times = kept_by.modified_times() if kept_by is not None and MODIFIED in pseudo_columns(text, ()) else None
+    of_files = FileColumns.named_in(text, facts.arrow.names, facts.location, listing, is_kept=is_kept, modified=times)
     if columns_of is not None:
-        units = UnitsWithSchema.of(units, columns_of.schema)
-        if listing is None:
-            _require_same_columns(table, before, units, by_identity=columns_of.provided is not None)
-    general = of_kind(units.upper(), MetadataType.TABLE)
-    question = AlwaysTrue() if where is None else where
-    unit: dict[str, Any] = general.select(
-        ["location", "schema", "tableType", "partitionKeys", "metadataStatistics", "additionalMetadata"]
-    ).to_pylist()[0]
-    format_ = (unit["tableType"] or PARQUET).upper()
-    if kept_by is None and format_ not in FORMATS:
-        raise InvalidRequestError(f"{table} is of {format_} files; scans read {', '.join(FORMATS)}")
-    if row_ids and format_ != PARQUET:
-        raise InvalidRequestError(f"row ids number row groups, and {table} is of {format_} files, which have none")
-    tuple_schema = TupleSchema.from_json(unit["schema"] or "{}")
-    location: str = unit["location"] or ""
-    schema = arrow_schema(tuple_schema)
-    asked = " ".join(("" if where is None else str(where), *names))
-    times = None if kept_by is None or MODIFIED not in pseudo_columns(asked, ()) else kept_by.modified_times()
-    of_files = FileColumns.named_in(asked, schema.names, location, listing, is_kept=kept_by is not None, modified=times)
-    if columns_of is not None:
-        of_files = replace(of_files, absent={**of_files.absent, **_gone_columns(before, tuple_schema)})
+        of_files = replace(of_files, absent={**of_files.absent, **_gone_columns(units, facts.schema)})
     pruned = prune(
-        question, units, listing=listing, time_zone=time_zone, directories_tell=kept_by is None, of_files=of_files
+        AlwaysTrue() if where is None else where,
+        current,
+        listing=listing,
+        time_zone=time_zone,
+        directories_tell=not is_kept,
+        of_files=of_files,
     )
-    levels = [column.path[0] for column in pruned.directory_columns if LEVEL.fullmatch(column.path[0])]
-    hidden = pa.schema([pa.field(name, pa.string()) for name in levels if name not in schema.names])
-    case_sensitive = CASE_SENSITIVE in tuple_schema.properties
-    directories = DirectoryValues(
-        table,
-        location,
-        (*dict(unit["partitionKeys"] or ()), *hidden.names),
-        pa.schema([*schema, *hidden]),
-        case_sensitive=case_sensitive,
-    )
-    own = tuple(column.name for column in tuple_schema.columns if DIRECTORY not in column.properties)
-    found_by: ColumnFinder | None = (
-        InFiles(own, any_case=not case_sensitive) if columns_of is None else columns_of.columns
-    )
-    paths = paths_of(tuple_schema)
-    partitions: Mapping[str, PartitionGroups] = {}
-    if row_ids:
-        require_row_groups(table, read_level(unit["metadataStatistics"] or ()))
-        wanted = {_key(path, location) for path in pruned.paths}
-        refuse_mutated(table, sorted(wanted), mutated_partitions(pruned, location))
-        partitions = partitions_of(table, groups(wanted)) if wanted else {}
-
-    def constants_of(path: str) -> Mapping[str, Any]:
-        by_folder = {} if kept_by is not None else directories.of(path)
-        return {**by_folder, **of_files.values(path)} if of_files.names else by_folder
-
+    levels = _hidden_levels(pruned, facts.arrow)
+    finder = InFiles(facts.own_columns, any_case=not facts.case_sensitive) if columns_of is None else columns_of.columns
+    partitions = _partitions_of_ids(table, facts, pruned, groups) if row_ids else {}
+    constants_of = _constants(table, facts, levels, of_files, has_directories=not is_kept)
+    paths = paths_of(facts.schema)
     files = [
         ScanFile(
             path=file.path,
@@ -215,29 +190,107 @@ def plan(  # noqa: PLR0913 - all facts of one table
             size=file.size,
             constants=constants_of(file.path),
             schema=file.schema,
-            ids=_ids(partitions, file.path, location),
-            matched=found_by is not None and _needs_finder(found_by, paths, unit["schema"] or "{}", file.schema),
+            ids=_ids(partitions, file.path, facts.location),
+            matched=finder is not None and _needs_finder(finder, paths, facts.schema_text, file.schema),
         )
         for file in pruned.files
     ]
-    columns = Columns(tuple_schema, (*pruned.directory_columns, *of_files.columns), of_files.absent)
     return ScanPlan(
         table=table,
-        location=location,
-        format=format_,
+        location=facts.location,
+        format=facts.format,
         question=where,
-        schema=schema,
-        hidden=pa.schema([*hidden, *of_files.schema]),
+        schema=facts.arrow,
+        hidden=pa.schema([*levels, *of_files.schema]),
         files=files,
         pruned=pruned,
-        columns=columns,
-        units=units,
+        columns=Columns(facts.schema, (*pruned.directory_columns, *of_files.columns), of_files.absent),
+        units=current,
         groups=groups,
         kept_by=kept_by,
-        text=StoredTableState.of(unit["additionalMetadata"]).text,
-        found_by=found_by,
+        text=facts.text,
+        found_by=finder,
         pseudo=of_files.names,
     )
+
+
+@dataclass(frozen=True)
+class _TableFacts:
+    """What the TABLE unit says of a table; ``partition_keys`` are directory columns, ``holders`` its statistics."""
+
+    location: str
+    format: str
+    schema_text: str
+    schema: TupleSchema
+    partition_keys: Collection[str]
+    holders: Sequence[str]
+    text: TextOptions
+
+    @classmethod
+    def of(cls, units: Units) -> _TableFacts:
+        """Decode the TABLE unit among ``units``."""
+        columns = ["location", "schema", "tableType", "partitionKeys", "metadataStatistics", "additionalMetadata"]
+        unit: dict[str, Any] = of_kind(units.upper(), MetadataType.TABLE).select(columns).to_pylist()[0]
+        schema_text = unit["schema"] or "{}"
+        return cls(
+            location=unit["location"] or "",
+            format=(unit["tableType"] or PARQUET).upper(),
+            schema_text=schema_text,
+            schema=TupleSchema.from_json(schema_text),
+            partition_keys=tuple(dict(unit["partitionKeys"] or ())),
+            holders=unit["metadataStatistics"] or (),
+            text=StoredTableState.of(unit["additionalMetadata"]).text,
+        )
+
+    @cached_property
+    def arrow(self) -> pa.Schema:
+        """The columns in Arrow. Raises FormatError for a type that Arrow does not have."""
+        return arrow_schema(self.schema)
+
+    @property
+    def case_sensitive(self) -> bool:
+        """Whether names that differ in case are names of different columns."""
+        return CASE_SENSITIVE in self.schema.properties
+
+    @property
+    def own_columns(self) -> tuple[str, ...]:
+        """The columns that are in files, and not in the names of directories."""
+        return tuple(column.name for column in self.schema.columns if DIRECTORY not in column.properties)
+
+
+def _hidden_levels(pruned: PruneResult, schema: pa.Schema) -> pa.Schema:
+    """Return the columns of directory levels (``dir0`` …) that are no columns of the table."""
+    levels = [column.path[0] for column in pruned.directory_columns if LEVEL.fullmatch(column.path[0])]
+    return pa.schema([pa.field(name, pa.string()) for name in levels if name not in schema.names])
+
+
+def _partitions_of_ids(
+    table: TableInfo, facts: _TableFacts, pruned: PruneResult, groups: Groups
+) -> Mapping[str, PartitionGroups]:
+    """Return the partitions with files to read, by key. Raises StaleRowIdError if one has changed since ANALYZE."""
+    require_row_groups(table, read_level(facts.holders))
+    keys = {_key(path, facts.location) for path in pruned.paths}
+    refuse_mutated(table, sorted(keys), mutated_partitions(pruned, facts.location))
+    return partitions_of(table, groups(keys)) if keys else {}
+
+
+def _constants(
+    table: TableInfo, facts: _TableFacts, levels: pa.Schema, of_files: FileColumns, *, has_directories: bool
+) -> Callable[[str], Mapping[str, Any]]:
+    """Return a function from a path to the values that all rows of the file share, of its directories and its own."""
+    directories = DirectoryValues(
+        table,
+        facts.location,
+        (*facts.partition_keys, *levels.names),
+        pa.schema([*facts.arrow, *levels]),
+        case_sensitive=facts.case_sensitive,
+    )
+
+    def constants_of(path: str) -> Mapping[str, Any]:
+        by_folder = directories.of(path) if has_directories else {}
+        return {**by_folder, **of_files.values(path)} if of_files.names else by_folder
+
+    return constants_of
 
 
 def only_row_groups(planned: ScanPlan, named: Mapping[str, Collection[int]], why: str) -> ScanPlan:
@@ -245,10 +298,10 @@ def only_row_groups(planned: ScanPlan, named: Mapping[str, Collection[int]], why
     pruned = planned.pruned
     files = []
     for file in planned.files:
-        wanted = named.get(file.path, ())
-        left = [group for group in sorted(wanted) if file.row_groups is None or group in file.row_groups]
-        if left:
-            files.append(replace(file, row_groups=tuple(left)))
+        asked = sorted(named.get(file.path, ()))
+        row_groups = tuple(group for group in asked if file.row_groups is None or group in file.row_groups)
+        if row_groups:
+            files.append(replace(file, row_groups=row_groups))
     skipped = Counter(pruned.skipped_in_segments)
     if without := len(planned.files) - len(files):
         skipped[why] += without
