@@ -46,6 +46,9 @@ _DEALT_BYTES: Final = 64 << 20
 """Bytes of rows that a dealing task holds before it passes them on."""
 
 
+Stage = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+"""A function for ``mapInArrow``."""
+
 Part = tuple[int, Sequence[bytes]]
 """The pickled chunks that one task of a job receives, with their number in the job."""
 
@@ -59,85 +62,81 @@ def mapper(
     :func:`fingerprint`. Once the answers of a part have ``most_bytes`` bytes, it leaves the part's other chunks.
     """
 
-    def answers(parts: Iterable[Part]) -> Iterator[tuple[str, bytes]]:
+    def run_parts(parts: Iterable[Part]) -> Iterator[tuple[str, bytes]]:
         for number, chunks in parts:
-            yield from _answers(task, number, chunks, schema, code, most_bytes)
+            yield from _run_chunks(task, number, chunks, schema, code, most_bytes)
 
-    return answers
+    return run_parts
 
 
-def in_arrow(
-    job: Callable[[Iterable[Part]], Iterator[tuple[str, bytes]]], parts: Sequence[Part]
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def in_arrow(job: Callable[[Iterable[Part]], Iterator[tuple[str, bytes]]], parts: Sequence[Part]) -> Stage:
     """Wraps the result of :func:`mapper` for ``mapInArrow`` over ``range(len(parts))``.
 
     The rows have the columns :data:`ANSWER`.
     """
     names = ["kind", "payload"]
 
-    def answers(ids: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def run_parts(ids: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in ids:
             for kind, payload in job(parts[int(number)] for number in batch.column(0)):
                 yield pa.record_batch([pa.array([kind]), pa.array([payload])], names)
 
-    return answers
+    return run_parts
 
 
-def reader(task: bytes, code: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def reader(task: bytes, code: str) -> Stage:
     """Returns a function for ``mapInArrow`` over rows of :data:`CHUNK`; its rows are the rows of the task itself.
 
     As :func:`mapper`, but nothing is packed and Spark reports the errors; chunks are compressed pickles.
     """
 
-    def rows(chunks: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in chunks:
+    def read_chunks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
             for chunk in batch.column(0):
-                # The first check forgets modules that were loaded before the driver's code arrived; the second loads
-                # that code.
-                found = _other_code(code) and _other_code(code)
-                if found is not None:
-                    raise RuntimeError(found)
+                if (difference := _load_code(code)) is not None:
+                    raise RuntimeError(difference)
                 pa.set_cpu_count(1)  # the other cores belong to other tasks
-                job = pickle.loads(task)  # noqa: S301 - the driver's own
-                yield from job(pickle.loads(zlib.decompress(chunk.as_py())))  # noqa: S301
+                run_task = pickle.loads(task)  # noqa: S301 - the driver's own
+                yield from run_task(pickle.loads(zlib.decompress(chunk.as_py())))  # noqa: S301
 
-    return rows
+    return read_chunks
 
 
-def one_of(sent: Sequence[bytes]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def one_of(sent: Sequence[bytes]) -> Stage:
     """Returns a function for ``mapInArrow`` over ``range(len(sent))`` that makes rows of :data:`CHUNK`."""
 
-    def rows(ids: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def chunk_rows(ids: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in ids:
             yield pa.record_batch([pa.array([sent[int(number)] for number in batch.column(0)], pa.binary())], ["chunk"])
 
-    return rows
+    return chunk_rows
 
 
-def dealer(
-    task: bytes, code: str, *, of_rows: bool = False
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def dealer(task: bytes, code: str, *, of_rows: bool = False) -> Stage:
     """Returns a function for ``mapInArrow`` over rows of :data:`CHUNK`: the first stage of a shuffle.
 
     With ``of_rows``, the task gets the rows of any DataFrame. The task yields rows with the number of their part. Rows
     have the columns :data:`DEALT`; errors are rows of part 0.
     """
 
-    def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:
-        job = pickle.loads(task)  # noqa: S301 - the driver's own
+    def numbered_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:
+        run_task = pickle.loads(task)  # noqa: S301 - the driver's own
         if of_rows:
-            yield from job(batches)
+            yield from run_task(batches)
             return
         for batch in batches:
             for chunk in batch.column(0):
-                yield from job(pickle.loads(zlib.decompress(chunk.as_py())))  # noqa: S301
+                yield from run_task(pickle.loads(zlib.decompress(chunk.as_py())))  # noqa: S301
 
-    return lambda batches: _dealt(rows(batches), code)
+    def deal(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for kind, part, payload in _pack_parts(numbered_rows(batches), code):
+            columns: list[Any] = [pa.array([kind]), pa.array([part], pa.int32()), pa.array([payload], pa.binary())]
+            yield pa.record_batch(columns, ["kind", "part", "payload"])
+
+    return deal
 
 
-def gatherer(
-    task: bytes, schema: pa.Schema, code: str, *, of_rows: bool = False
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def gatherer(task: bytes, schema: pa.Schema, code: str, *, of_rows: bool = False) -> Stage:
     """Returns a function for ``mapInArrow`` over rows of :data:`DEALT`: the second stage of a shuffle.
 
     The task gets the rows of some parts; with ``of_rows``, the rows of any DataFrame. Rows have the columns
@@ -184,12 +183,12 @@ def zip_name(code: str) -> str:
     return f"{_PACKAGE}-{code[:16]}.zip"
 
 
-def _answers(
+def _run_chunks(
     task: bytes, number: int, chunks: Sequence[bytes], schema: pa.Schema, code: str, most_bytes: int
 ) -> Iterator[tuple[str, bytes]]:
-    found = _other_code(code)
-    if found is not None:
-        yield OTHER_CODE, found.encode()
+    """Yields the answers of the part ``number`` of a job, as :func:`mapper` describes them."""
+    if (difference := _other_code(code)) is not None:
+        yield OTHER_CODE, difference.encode()
         return
     from metastore.engines.engine import LocalEngine  # noqa: PLC0415
     from metastore.engines.expendable import mark_expendable  # noqa: PLC0415
@@ -208,11 +207,11 @@ def _answers(
             if answered and sum(sent) >= most_bytes:
                 return
             try:
-                job, work = pickle.loads(task), pickle.loads(chunk)  # noqa: S301 - the driver's own
+                run_task, work = pickle.loads(task), pickle.loads(chunk)  # noqa: S301 - the driver's own
             except Exception as error:
                 raise EngineError(f"a task cannot be loaded on an executor: {type(error).__name__}: {error}") from error
             # On an executor, this is a local engine of one process: the same checks, the same errors.
-            yield from LocalEngine(1).run([work], job, schema)
+            yield from LocalEngine(1).run([work], run_task, schema)
             answered.append(chunk)
 
     try:
@@ -247,18 +246,10 @@ def _streams(
         yield BATCHES, sink.getvalue().to_pybytes()
 
 
-def _dealt(rows: Iterator[tuple[int, pa.RecordBatch]], code: str) -> Iterator[pa.RecordBatch]:
-    """Yields rows of :data:`DEALT` for ``rows`` with the numbers of their parts."""
-    for kind, part, payload in _dealt_answers(rows, code):
-        columns: list[Any] = [pa.array([kind]), pa.array([part], pa.int32()), pa.array([payload], pa.binary())]
-        yield pa.record_batch(columns, ["kind", "part", "payload"])
-
-
-def _dealt_answers(rows: Iterator[tuple[int, pa.RecordBatch]], code: str) -> Iterator[tuple[str, int, bytes]]:
-    # The first check forgets modules that were loaded before the driver's code arrived; the second loads that code.
-    found = _other_code(code) and _other_code(code)
-    if found is not None:
-        yield OTHER_CODE, 0, found.encode()
+def _pack_parts(rows: Iterator[tuple[int, pa.RecordBatch]], code: str) -> Iterator[tuple[str, int, bytes]]:
+    """Yields the answers of a dealing task: kind, number of the part, and payload. Errors are in part 0."""
+    if (difference := _load_code(code)) is not None:
+        yield OTHER_CODE, 0, difference.encode()
         return
     from metastore.errors import MetastoreError  # noqa: PLC0415
 
@@ -301,9 +292,9 @@ def _receive_rows(batches: Iterator[pa.RecordBatch], failed: list[tuple[str, byt
 def _gather(
     task: bytes, batches: Iterator[pa.RecordBatch], schema: pa.Schema, code: str, *, of_rows: bool
 ) -> Iterator[tuple[str, bytes]]:
-    found = _other_code(code) and _other_code(code)
-    if found is not None:
-        yield OTHER_CODE, found.encode()
+    """Yields the answers of a gathering task, as :func:`gatherer` describes them."""
+    if (difference := _load_code(code)) is not None:
+        yield OTHER_CODE, difference.encode()
         return
     from metastore.errors import MetastoreError  # noqa: PLC0415
 
@@ -313,9 +304,9 @@ def _gather(
 
     try:
         with _own_errors():
-            job = pickle.loads(task)  # noqa: S301 - the driver's own
-            arrived = batches if of_rows else _receive_rows(batches, failed)
-            yield from _streams(iter(job(arrived)), schema, [])
+            run_task = pickle.loads(task)  # noqa: S301 - the driver's own
+            rows = batches if of_rows else _receive_rows(batches, failed)
+            yield from _streams(iter(run_task(rows)), schema, [])
     except MetastoreError as error:
         yield failed[0] if failed else (ERROR, pickle.dumps((error, traceback.format_exc())))
 
@@ -342,6 +333,12 @@ def _own_errors() -> Iterator[None]:
         raise EngineError(f"a task failed: {type(error).__name__}: {error}") from error
 
 
+def _load_code(code: str) -> str | None:
+    """Loads the driver's code if this process has other code; returns how it differs afterwards, or None."""
+    # The first check forgets modules that were loaded before the driver's code arrived; the second loads that code.
+    return _other_code(code) and _other_code(code)
+
+
 def _other_code(code: str) -> str | None:
     """Returns None if this process has the driver's code.
 
@@ -356,12 +353,12 @@ def _other_code(code: str) -> str | None:
         if known == code:
             vars(package)["_fingerprint"] = known
             return None
-        found = f"other code of {_PACKAGE} in {package.__file__ or list(package.__path__)}"
+        difference = f"other code of {_PACKAGE} in {package.__file__ or list(package.__path__)}"
     except (ImportError, TypeError) as error:  # TypeError: a module of that name that is not a package
-        found = f"{type(error).__name__}: {error}"
+        difference = f"{type(error).__name__}: {error}"
     for name in [name for name in sys.modules if name.partition(".")[0] == _PACKAGE]:
         del sys.modules[name]
-    return found
+    return difference
 
 
 def _spare_the_collector() -> None:
