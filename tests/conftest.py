@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,9 +19,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 from pyiceberg.table import StaticTable
 from services.processes import BRIEFLY
+from support.opened_metastores import OpenMetastore, opened_metastores, settings_in
 
 from metastore.components.metastore import Metastore
-from metastore.config.settings import Settings
 from metastore.ground.clock import Clock
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import GENERAL_INFO, MetadataType
@@ -69,7 +70,6 @@ pytest_plugins = [
 ]
 
 MakeUnit = Callable[..., TableMetadataUnit]
-OpenMetastore = Callable[..., Metastore]
 
 
 @pytest.fixture
@@ -112,18 +112,8 @@ def unit() -> MakeUnit:
 @pytest.fixture
 def open_metastore(tmp_path: Path, clock: Clock) -> Iterator[OpenMetastore]:
     """Open the metastore below the test's folder; keyword arguments are keys below ``drill.metastore.iceberg``."""
-    opened = []
-
-    def open_(*, clock: Clock | None = clock, **iceberg: Any) -> Metastore:
-        location = {"base_path": str(tmp_path), "relative_path": "metastore"}
-        given = {"drill.metastore.iceberg": {"location": location, **iceberg}}
-        opened.append(Metastore.open(Settings.from_mapping(given, environ={}), clock=clock))
-        return opened[-1]
-
-    yield open_
-    for metastore in opened:
-        metastore.tables.expiration_worker.join()
-        metastore.close()
+    with opened_metastores(partial(settings_in, str(tmp_path)), clock) as open_:
+        yield open_
 
 
 @pytest.fixture

@@ -48,11 +48,7 @@ def lake(tmp_path: Path) -> Lake:
 @pytest.fixture(scope="session")
 def new_lake() -> Callable[[Path], Lake]:
     """Make an empty table directory at a path."""
-
-    def make(root: Path) -> Lake:
-        return Lake(root)
-
-    return make
+    return Lake
 
 
 @pytest.fixture(scope="session")

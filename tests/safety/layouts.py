@@ -101,6 +101,7 @@ class Layout:
         self.next_id = 0
         self.ahead_ms = 0
         self.raw: dict[str, set[str]] = {}
+        self.reached: dict[str, frozenset[str]] = {}
         self.foreign: set[str] = set()
         self.between: Callable[[int, int], None] | None = None
         self.session = self._open()
@@ -146,18 +147,16 @@ class Layout:
 
     def needed(self) -> set[str]:
         """Every file that must exist, as PyIceberg's readers name them, and those of analyzed directories."""
-        found: set[str] = set().union(*self.raw.values())
-        for which in self.tables():
-            found |= set(reached_by(self._load(which)))
-        for component in (self.session.metastore.tables, self.session.metastore.views):
-            table = component.table.load()
-            if table is not None:
-                found |= set(reached_by(table))
-        return found
+        components = (self.session.metastore.tables, self.session.metastore.views)
+        tables = [*map(self._load, self.tables()), *(component.table.load() for component in components)]
+        return set().union(*self.raw.values(), *(self._reached_by(table) for table in tables if table is not None))
 
-    def missing(self) -> set[str]:
-        """Needed files that do not exist."""
-        return {path for path in self.needed() if not os.path.exists(path)}
+    def _reached_by(self, table: Table) -> frozenset[str]:
+        """What a version of a table needs never changes, so that it is read once."""
+        version = table.metadata_location
+        if version not in self.reached:
+            self.reached[version] = frozenset(reached_by(table))
+        return self.reached[version]
 
     def _path(self, place: str) -> Path:
         return self.folder / "lake" / place
@@ -172,10 +171,10 @@ class Layout:
         """Do one step; one that needs what is not there does nothing."""
         before = self.needed()
         getattr(self, f"_{name}")(*arguments)
-        lost = {path for path in before & self.needed() if not os.path.exists(path)}
-        self.counts.lost += len(lost)
-        assert not lost, f"{name}{arguments} lost {sorted(lost)}"
-        assert not self.missing(), f"{name}{arguments}: {sorted(self.missing())}"
+        needed = self.needed()
+        missing = {path for path in needed if not os.path.exists(path)}
+        self.counts.lost += len(before & missing)
+        assert not missing, f"{name}{arguments}: {sorted(missing)} are missing, lost were {sorted(before & missing)}"
         gone = {path for path in self.foreign if not os.path.exists(path)}
         self.counts.foreign_lost += len(gone)
         assert not gone, f"{name}{arguments} deleted files of others: {sorted(gone)}"

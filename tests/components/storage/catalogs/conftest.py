@@ -6,16 +6,16 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
+from support.opened_metastores import OpenMetastore, opened_metastores, settings_in
 
-from metastore.components.metastore import Metastore
 from metastore.config.settings import Settings
 from metastore.ground.clock import Clock
 from metastore.lake.iceberg.catalogs.catalog_entry import CatalogEntry
@@ -67,29 +67,14 @@ def catalog_keys(kind: str, request: pytest.FixtureRequest, tmp_path_factory: py
 @pytest.fixture
 def settings(tmp_path: Path, catalog_keys: dict[str, str]) -> Callable[..., Settings]:
     """Settings of a metastore in the test's folder, with more keys of ``drill.metastore.iceberg``."""
-
-    def make(**iceberg: Any) -> Settings:
-        location = {"base_path": str(tmp_path), "relative_path": "metastore"}
-        return Settings.from_mapping(
-            {"drill.metastore.iceberg": {"location": location, "catalog": catalog_keys, **iceberg}}, environ={}
-        )
-
-    return make
+    return partial(settings_in, str(tmp_path), catalog=catalog_keys)
 
 
 @pytest.fixture
-def open_metastore(settings: Callable[..., Settings], clock: Clock) -> Iterator[Callable[..., Metastore]]:
+def open_metastore(settings: Callable[..., Settings], clock: Clock) -> Iterator[OpenMetastore]:
     """Open the metastore; keyword arguments are keys below ``drill.metastore.iceberg``."""
-    opened = []
-
-    def open_(*, clock: Clock | None = clock, **iceberg: Any) -> Metastore:
-        opened.append(Metastore.open(settings(**iceberg), clock=clock))
-        return opened[-1]
-
-    yield open_
-    for metastore in opened:
-        metastore.tables.expiration_worker.join()
-        metastore.close()
+    with opened_metastores(settings, clock) as open_:
+        yield open_
 
 
 @dataclass(frozen=True)

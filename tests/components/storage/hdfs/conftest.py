@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 from services.hdfs_cluster import SUPERUSER, HdfsCluster
+from support.opened_metastores import OpenMetastore, opened_metastores, settings_in
 
-from metastore.components.metastore import Metastore
 from metastore.config.settings import Settings
 from metastore.ground.clock import Clock
 from metastore.lake.stores.hdfs.hdfs import HdfsPointers
@@ -45,25 +45,14 @@ def settings(hadoop: dict[str, str], root: str) -> Callable[..., Settings]:
     """Settings of a metastore in the folder, by the address ``http``, with more keys of ``drill.metastore.iceberg``."""
 
     def make(http: str | None = None, **iceberg: Any) -> Settings:
-        location = {"base_path": root, "relative_path": "metastore"}
-        given = {**hadoop, "dfs.namenode.http-address": http or hadoop["dfs.namenode.http-address"]}
-        quoted = {f'"{key}"': value for key, value in given.items()}  # bare, one key would be a path into another
-        keys = {"location": location, "config.properties": quoted, **iceberg}
-        return Settings.from_mapping({"drill.metastore.iceberg": keys}, environ={})
+        address = {"dfs.namenode.http-address": http or hadoop["dfs.namenode.http-address"]}
+        return settings_in(root, {**hadoop, **address}, **iceberg)
 
     return make
 
 
 @pytest.fixture
-def open_metastore(settings: Callable[..., Settings], clock: Clock) -> Iterator[Callable[..., Metastore]]:
+def open_metastore(settings: Callable[..., Settings], clock: Clock) -> Iterator[OpenMetastore]:
     """Open the metastore in the folder; keyword arguments are keys below ``drill.metastore.iceberg``."""
-    opened = []
-
-    def open_(*, clock: Clock | None = clock, **iceberg: Any) -> Metastore:
-        opened.append(Metastore.open(settings(**iceberg), clock=clock))
-        return opened[-1]
-
-    yield open_
-    for metastore in opened:
-        metastore.tables.expiration_worker.join()
-        metastore.close()
+    with opened_metastores(settings, clock) as open_:
+        yield open_

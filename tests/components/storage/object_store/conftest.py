@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 from obstore.store import AzureStore, GCSStore, S3Store
+from support.opened_metastores import OpenMetastore, opened_metastores, settings_in
 from support.store_server import StoreServer
 
-from metastore.components.metastore import Metastore
 from metastore.config.settings import Settings
 from metastore.ground.clock import Clock
 from metastore.lake.stores.hadoop_properties import file_io_properties
@@ -74,25 +74,13 @@ def settings(server: StoreServer, root: str) -> Callable[..., Settings]:
     """Settings of a metastore in the bucket, by ``endpoint``, with more keys of ``drill.metastore.iceberg``."""
 
     def make(endpoint: str | None = None, **iceberg: Any) -> Settings:
-        location = {"base_path": root, "relative_path": "metastore"}
-        given = server.hadoop(endpoint or server.endpoint)
-        quoted = {f'"{key}"': value for key, value in given.items()}  # bare, one key would be a path into another
-        keys = {"location": location, "config.properties": quoted, **iceberg}
-        return Settings.from_mapping({"drill.metastore.iceberg": keys}, environ={})
+        return settings_in(root, server.hadoop(endpoint or server.endpoint), **iceberg)
 
     return make
 
 
 @pytest.fixture
-def open_metastore(settings: Callable[..., Settings], clock: Clock) -> Iterator[Callable[..., Metastore]]:
+def open_metastore(settings: Callable[..., Settings], clock: Clock) -> Iterator[OpenMetastore]:
     """Open the metastore in the bucket; keyword arguments are keys below ``drill.metastore.iceberg``."""
-    opened = []
-
-    def open_(*, clock: Clock | None = clock, **iceberg: Any) -> Metastore:
-        opened.append(Metastore.open(settings(**iceberg), clock=clock))
-        return opened[-1]
-
-    yield open_
-    for metastore in opened:
-        metastore.tables.expiration_worker.join()
-        metastore.close()
+    with opened_metastores(settings, clock) as open_:
+        yield open_
