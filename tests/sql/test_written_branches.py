@@ -195,3 +195,18 @@ def test_settings_of_audits_are_for_tables_that_ask_for_them(branched: Lake) -> 
         branched.sql(f"DELETE FROM {TABLE}")
     shown = branched.session.sql("SET").to_pylist()
     assert shown == [{"key": "spark.wap.branch", "value": "audit"}, {"key": "spark.wap.id", "value": "x"}]
+
+
+def test_the_first_write_of_a_table_goes_to_a_branch(lake: Lake) -> None:
+    """``main`` is empty until the branch is published, and a write into it begins on its own."""
+    lake.sql(f"CREATE TABLE {TABLE} (id BIGINT) TBLPROPERTIES ('write.wap.enabled' = 'true')")
+    lake.sql("SET spark.wap.branch = 'audit'")
+    lake.sql(f"INSERT INTO {TABLE} VALUES (1), (2)")
+    lake.sql(f"DELETE FROM {TABLE} WHERE id = 1")
+    lake.sql("RESET spark.wap.branch")
+    assert ids(lake, "audit") == [2]
+    assert lake.session.sql(f"SELECT id FROM {TABLE}").num_rows == 0
+    assert lake.load().current_snapshot() is None
+    lake.sql(f"INSERT INTO {TABLE} VALUES (9)")
+    assert ids(lake, "main") == [9]
+    assert ids(lake, "audit") == [2]

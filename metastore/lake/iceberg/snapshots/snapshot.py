@@ -19,7 +19,7 @@ from typing import Final
 from pyiceberg.exceptions import CommitFailedException
 from pyiceberg.manifest import ManifestContent, ManifestEntry, ManifestFile
 from pyiceberg.table import Table
-from pyiceberg.table.metadata import TableMetadataV3
+from pyiceberg.table.metadata import TableMetadata, TableMetadataV3
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
 from pyiceberg.table.snapshots import Snapshot, Summary
 from pyiceberg.table.update import (
@@ -40,6 +40,15 @@ from metastore.lake.iceberg.manifests.manifests import with_row_ids, write_list
 from metastore.lake.iceberg.snapshots.valid_updates import require_known_transforms
 from metastore.lake.stores.files import flush
 from metastore.lake.stores.new_files import NewFiles
+
+
+class _RefIsAt(AssertRefSnapshotId):
+    """PyIceberg's requirement, which refuses each branch of a table without snapshots; Iceberg for Java has them."""
+
+    def validate(self, base_metadata: TableMetadata | None) -> None:  # type: ignore[override]  # as PyIceberg's own
+        """Raises CommitFailedException unless the branch is at the snapshot, or missing if there is none."""
+        if base_metadata is None or base_metadata.snapshots or self.snapshot_id is not None:
+            super().validate(base_metadata)
 
 
 class NewSnapshot:
@@ -98,7 +107,7 @@ class NewSnapshot:
         ref = metadata.refs.get(branch)
         same = (
             AssertTableUUID(uuid=metadata.table_uuid),
-            AssertRefSnapshotId(ref=branch, snapshot_id=ref.snapshot_id if ref else None),
+            _RefIsAt(ref=branch, snapshot_id=ref.snapshot_id if ref else None),
         )
         return target.commit(self.table, (*same, *requirements), (*updates, *self.updates(manifests, summary)))
 
