@@ -250,14 +250,17 @@ def test_rows_of_a_large_file_are_found_by_their_numbers(session: Session, mode:
     assert list(zip(*(column.to_pylist() for column in found.columns), strict=True)) == expected
 
 
-@pytest.mark.parametrize(("column", "value"), [("a BIGINT", "-9223372036854775808"), ("a DECIMAL(5, 4)", "-9.9999")])
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [("a BIGINT", "-9223372036854775808"), ("a INTEGER", "-2147483648"), ("a DECIMAL(5, 4)", "-9.9999")],
+)
 def test_a_partition_value_that_does_not_fit_is_refused(
     session: Session, tmp_path: Path, column: str, value: str
 ) -> None:
-    """Truncation of the smallest numbers leaves the range of the type; nothing is written."""
+    """Truncation of the smallest numbers leaves the range of the type; nothing is written, nor distributed to tasks."""
     session.sql(f"CREATE TABLE {TABLE} ({column}) PARTITIONED BY (truncate(10, a))")
     files = files_of(tmp_path / "lake")
-    with pytest.raises(MetastoreError, match="cannot be written"):
+    with pytest.raises(InvalidRequestError, match=rf"truncate\[10\] of {value} is below the smallest"):
         session.sql(f"INSERT INTO {TABLE} VALUES ({value})")
     assert files_of(tmp_path / "lake") == files
 

@@ -112,7 +112,7 @@ class TableWriter:
             return list(writer.write(rows, None))
         except MetastoreError:
             raise
-        except (pa.ArrowException, OverflowError) as error:  # a truncated number may not fit its type
+        except pa.ArrowException as error:
             raise FormatError(f"rows of {job.name} cannot be written: {error}") from error
 
     def write_deletes(self, groups: Iterable[Sequence[NewDeletes]], *, vectors: bool) -> list[DataFile]:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyiceberg.schema import Schema
 from pyiceberg.transforms import (
+    BucketTransform,
     DayTransform,
     HourTransform,
     IdentityTransform,
@@ -21,6 +22,8 @@ from pyiceberg.transforms import (
     YearTransform,
 )
 from pyiceberg.types import IcebergType
+
+from metastore.errors import InvalidRequestError
 
 _compute: Any = pc
 """Arrow's functions, untyped because the stubs lack some of their arguments."""
@@ -41,7 +44,10 @@ def column(schema: Schema, field_id: int, rows: pa.RecordBatch | pa.Table) -> Co
 
 
 def apply_transform(transform: Transform[Any, Any], source: IcebergType, values: Column) -> Column:
-    """Returns ``transform`` applied to ``values``; nulls stay null."""
+    """Returns ``transform`` applied to ``values``; nulls stay null.
+
+    Raises InvalidRequestError for a number that its type cannot hold when it is truncated.
+    """
     if isinstance(values.type, pa.BaseExtensionType):
         values = values.cast(values.type.storage_type)
     match transform:
@@ -62,10 +68,11 @@ def apply_transform(transform: Transform[Any, Any], source: IcebergType, values:
     # Hash or truncate each distinct value once, however many rows have it.
     encoded = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
     encoded = encoded.dictionary_encode()
-    apply = transform.transform(source)
-    made = pa.array([apply(value) for value in _transform_values(encoded.dictionary)])
-    if not len(made):
-        made = made.cast(pa.int32())
+    apply, own = transform.transform(source), _transform_values(encoded.dictionary)
+    try:
+        made = pa.array(map(apply, own), pa.int32() if isinstance(transform, BucketTransform) else values.type)
+    except (pa.ArrowException, OverflowError) as error:
+        raise InvalidRequestError(f"{transform} of {min(own)} is below the smallest {source}: {error}") from error
     return made.take(encoded.indices)
 
 
