@@ -18,6 +18,7 @@ from sqlglot.errors import SqlglotError
 from metastore.config.sql import SqlSettings
 from metastore.duck.queries import Duck, Failure
 from metastore.duck.spark_in_duckdb import SparkInDuckDb, in_duckdbs_words
+from metastore.duck.value_kinds import mark
 from metastore.errors import InvalidRequestError
 from metastore.ground.quoting import double_quoted
 from metastore.lake.iceberg.catalogs.target import TargetTable
@@ -49,12 +50,12 @@ class RowCondition:
 
         Raises InvalidRequestError for a text that is no condition, for an unknown column and for a subquery.
         """
-        tree = condition_of(condition)
+        tree = condition_of(condition).copy()
         if tree.find(exp.Query) is not None:
             raise InvalidRequestError(f"the option {REPLACE_WHERE} uses one table and no subqueries: {condition!r}")
         try:
             # Comparisons with constants mean the same in both dialects, and only as they are they skip files.
-            alike = not _asks_of_floats(tree, columns) and all(
+            alike = not _mark_types(tree, columns) and all(
                 isinstance(node, (exp.Is, exp.Null)) or is_plain(node) for node in tree.walk()
             )
             dialect, words = (DuckDB, tree) if alike else (SparkInDuckDb, in_duckdbs_words(tree))
@@ -98,10 +99,20 @@ class RowCondition:
         return deletion(ms, statement, named, expression(cursor, what="a condition"), reading)
 
 
-def _asks_of_floats(tree: exp.Expr, columns: pa.Schema) -> bool:
-    """Whether ``tree`` names a column with FLOAT, which Spark compares with constants as DOUBLE."""
-    names = {column.parts[0].name.lower() for column in tree.find_all(exp.Column)}
-    return any(_has_float(field.type) for field in columns if field.name.lower() in names)
+def _mark_types(tree: exp.Expr, columns: pa.Schema) -> bool:
+    """Mark the columns and fields in ``tree`` with their types; returns whether one has a FLOAT.
+
+    Spark compares a FLOAT with other numbers as DOUBLE. A cast that the type alone decides lets bounds skip files.
+    """
+    types = []
+    for node in tree.find_all(exp.Column):
+        found: pa.DataType = pa.struct(list(columns))
+        for part in node.parts:
+            fields = found.fields if pa.types.is_struct(found) else ()
+            found = next((field.type for field in fields if field.name.lower() == part.name.lower()), pa.null())
+        mark(node, found)
+        types.append(found)
+    return any(map(_has_float, types))
 
 
 def _has_float(type_: pa.DataType) -> bool:

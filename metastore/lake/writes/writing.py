@@ -8,12 +8,14 @@ removes its files.
 from __future__ import annotations
 
 import uuid
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import IO, Any, Final, cast
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyiceberg.io.pyarrow import (
     data_file_statistics_from_parquet_metadata,
@@ -24,6 +26,7 @@ from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.partitioning import PartitionKey
 from pyiceberg.table.locations import load_location_provider
 from pyiceberg.typedef import Record
+from pyiceberg.types import DoubleType, FloatType, NestedField, StructType
 
 from metastore.errors import StorageError
 from metastore.lake.formats.parquet.marked_footer import FooterHeld
@@ -132,6 +135,7 @@ class _OpenFile:
         self._group_rows = group_rows
         self._held: list[pa.RecordBatch] = []
         self._held_rows = self._held_bytes = 0
+        self._nans: Counter[int] = Counter()
         self._stream = stream
         self._held_end = FooterHeld(stream) if job.marks else None
         # Without Arrow's own schema, every reader sees the Iceberg types, not Arrow's large types.
@@ -168,6 +172,7 @@ class _OpenFile:
             parquet_path_to_id_mapping(job.stored_schema),
         )
         described = statistics.to_serialized_dict()
+        described["nan_value_counts"] = {key: n for key, n in self._nans.items() if key in described["value_counts"]}
         for kept in described.values():
             # The columns of row lineage are not columns of the table, nor are the parts of a variant.
             if isinstance(kept, dict):
@@ -211,9 +216,21 @@ class _OpenFile:
                 if has_required_parts(kind):
                     chunks: list[Any] = [with_required_parts(chunk) for chunk in rows.column(place).chunks]
                     rows = rows.set_column(place, rows.schema.field(place), chunks)
+            for field, column in zip(self._job.stored_schema.fields, rows.columns, strict=True):
+                self._nans.update(dict(_nans(field, column)))
             self._writer.write_table(rows, row_group_size=self._group_rows)
             self._held = []
             self._held_rows = self._held_bytes = 0
+
+
+def _nans(field: NestedField, values: Any) -> Iterator[tuple[int, int]]:
+    """Yields the number of NaNs by the id of each float field; Parquet's bounds leave NaN out."""
+    kind = field.field_type
+    if isinstance(kind, (FloatType, DoubleType)):
+        yield field.field_id, pc.sum(pc.is_nan(values)).as_py() or 0
+    elif isinstance(kind, StructType) and pa.types.is_struct(values.type):
+        for place, inner in enumerate(kind.fields):
+            yield from _nans(inner, pc.struct_field(values, [place]))
 
 
 def _columns_without_bounds(metadata: pq.FileMetaData, ids: dict[str, int]) -> set[int]:
