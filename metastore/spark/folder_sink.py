@@ -47,6 +47,7 @@ from metastore.lake.stores.locations import is_local
 from metastore.lake.stores.opening import open_store
 from metastore.lake.stores.read_errors import reading_file
 from metastore.lake.stores.threads import for_each
+from metastore.lake.writes.fields_by_name import type_by_name
 from metastore.lake.writes.job import RewriteJob
 from metastore.lake.writes.task_files import TaskFiles
 from metastore.model.drill_types import DrillType
@@ -105,6 +106,7 @@ class FolderSink(DataSourceArrowWriter):
             known = {} if overwrites == "static" or not files else _columns_by_name(ms, source, files[0])
         given = None if partition_by is None else [each.strip() for each in partition_by.split(",") if each.strip()]
         fields = _partition_columns(files, given, is_free=overwrites == "static")
+        columns = StructType([_spelled(each, known.get(each.name.lower())) for each in columns])
         names = _names(columns, known, fields)
         arrow = pa.schema([each.with_name(own) for each, own in zip(arrow_columns(columns), names, strict=True)])
         try:
@@ -112,7 +114,7 @@ class FolderSink(DataSourceArrowWriter):
         except (ValidationError, TypeError, ValueError, pa.ArrowException) as error:
             raise InvalidRequestError(f"{name} cannot have a column of the DataFrame: {error}") from error
         self._job = _job(source, schema, _spec(schema, fields, name))
-        self._values = InsertValues(schema, range(len(names)), {}, "")
+        self._values = InsertValues(schema, range(len(names)), {}, "", by_name=True)
 
     def write(self, iterator: Any) -> WrittenFiles:
         """Write the rows of one task into the hidden folder. Raises StorageError and FormatError."""
@@ -267,6 +269,15 @@ def _partition_columns(files: Sequence[SourceFile], columns: Sequence[str] | Non
     if columns is not None and [each.lower() for each in columns] != [each.lower() for each in shape]:
         raise InvalidRequestError(f"the folder has directories of ({', '.join(shape)}), not of ({', '.join(columns)})")
     return shape
+
+
+def _spelled(field: spark.StructField, there: spark.StructField | None) -> spark.StructField:
+    """Returns a column with the fields of its structs as the table's column ``there`` has them, if it has the same."""
+    if there is None:
+        return field
+    own, target = arrow_columns(StructType([field, there]))
+    kind = type_by_name(own.type, target.type)
+    return field if kind == own.type else spark_schema(pa.schema([pa.field(field.name, kind)]))[0][0]
 
 
 def _names(columns: StructType, known: Mapping[str, spark.StructField], fields: Collection[str]) -> list[str]:

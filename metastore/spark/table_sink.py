@@ -102,7 +102,8 @@ class TableSink(DataSourceArrowWriter):
         no_history: dict[str, Any] = {"snapshots": [], "snapshot_log": [], "metadata_log": [], "refs": {}}
         self._base = table.metadata.model_copy(update=no_history)
         self._files = TaskFiles(job_of(name, table.metadata, table.io))
-        self._values = InsertValues(table.schema(), _places(table.schema(), columns.names, name), {}, "")
+        places = _places(table.schema(), columns.names, name)
+        self._values = InsertValues(table.schema(), places, {}, "", by_name=True)
         self._values.require_storable(self._files.job, arrow_columns(columns))
         self._where = None if where is None else RowCondition.of(where, target.name, self._files.job.arrow_schema)
 

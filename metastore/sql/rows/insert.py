@@ -220,7 +220,8 @@ class _Insertion:
                 self.start,
             )
         constants = {each.place: each.value for each in fixed}
-        return InsertValues(schema, places, constants, self.cursor.statement.place(self.start))
+        start = self.cursor.statement.place(self.start)
+        return InsertValues(schema, places, constants, start, by_name=self.by_name)
 
     def _overwriting(
         self,

@@ -21,6 +21,7 @@ from pyiceberg.schema import Schema
 from metastore.errors import InvalidRequestError
 from metastore.lake.writes.conforming import conform_columns, require_storable, require_zones
 from metastore.lake.writes.distribution import by_partition, distribution
+from metastore.lake.writes.fields_by_name import order_fields, type_by_name
 from metastore.lake.writes.job import RewriteJob
 from metastore.lake.writes.table_writer import TableWriter
 from metastore.lake.writes.task_files import TaskFiles
@@ -39,7 +40,8 @@ class InsertValues:
     """Which columns of ``schema`` a query's columns are, by position, and the ``fixed`` value of others.
 
     ``place`` is where an error is in the statement, or empty. The columns are cast to the types ``stored`` before. Rows
-    in ``defaulted``, by the query's column, have the write default.
+    in ``defaulted``, by the query's column, have the write default. ``by_name``: fields of structs go to those of the
+    same name, in any case.
     """
 
     schema: Schema
@@ -48,6 +50,7 @@ class InsertValues:
     place: str
     stored: pa.Schema | None = None
     defaulted: Mapping[int, Sequence[int]] = field(default_factory=dict)
+    by_name: bool = False
 
     def rows(self, job: RewriteJob, batch: pa.RecordBatch | pa.Table) -> pa.Table:
         """Returns the table's rows for rows of the query. Raises InvalidRequestError for a value that does not fit."""
@@ -60,7 +63,10 @@ class InsertValues:
                     f"{error}: tables below format version {VERSION_OF_NANOSECONDS} have times in microseconds; write "
                     f"CAST(… AS TIMESTAMP), or give format_version = {VERSION_OF_NANOSECONDS}"
                 ) from error
-        given = {self.schema.fields[place].name: rows.column(at) for at, place in enumerate(self.places)}
+        given: dict[str, Any] = {}
+        for at, place in enumerate(self.places):
+            column, target = rows.column(at), job.arrow_schema.field(place).type
+            given[self.schema.fields[place].name] = order_fields(column, target) if self.by_name else column
         first = np.zeros(rows.num_rows, dtype=np.int64)
         given.update({self.schema.fields[place].name: value.take(first) for place, value in self.fixed.items()})
         defaulted = {self.schema.fields[self.places[at]].name: own for at, own in self.defaulted.items()}
@@ -72,8 +78,10 @@ class InsertValues:
     def require_storable(self, job: RewriteJob, columns: pa.Schema) -> None:
         """Raises InvalidRequestError if Spark's rows with ``columns`` have one that cannot be stored in its column."""
         for place, given in zip(self.places, columns if self.stored is None else self.stored, strict=True):
-            require_storable(self.schema.fields[place], job.arrow_schema.field(place).type, given.type)
-            require_zones(self.schema.fields[place], job.arrow_schema.field(place).type, given.type)
+            target = job.arrow_schema.field(place).type
+            own = type_by_name(given.type, target) if self.by_name else given.type
+            require_storable(self.schema.fields[place], target, own)
+            require_zones(self.schema.fields[place], target, own)
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from sqlglot import Token
 
 from metastore.errors import InvalidRequestError
 from metastore.lake.writes.conforming import conform_columns, conformed_column, default_column, require_zones
+from metastore.lake.writes.fields_by_name import order_fields, type_by_name
 from metastore.lake.writes.job import RewriteJob
 from metastore.lake.writes.row_changes import FILE, ROW, RowChanges, Update
 from metastore.lake.writes.written_change import RowPlan
@@ -48,9 +49,8 @@ class MergedRows:
         for clause, own in zip(self.clauses, self.places, strict=True):
             with self.statement.at(clause.token):
                 for at, place in enumerate(own, first):
-                    require_zones(
-                        self.schema.fields[place], self.job.arrow_schema.field(place).type, columns.field(at).type
-                    )
+                    target = self.job.arrow_schema.field(place).type
+                    require_zones(self.schema.fields[place], target, type_by_name(columns.field(at).type, target))
             first += len(own)
 
     def plan(self, rows: pa.Table) -> RowPlan:
@@ -96,10 +96,14 @@ class MergedRows:
         )
 
     def _values(self, clause: MergeClause, at: int, place: int, found: Any) -> Any:
-        """Returns the values of a clause for the column at ``place``: those ``found``, or its write default."""
+        """Returns the values of a clause for the column at ``place``: those ``found``, or its write default.
+
+        Fields of structs go to those of the same name, as in Spark and DuckDB.
+        """
+        target = self.job.arrow_schema.field(place)
         if clause.takes_all or not is_default(clause.values[at]):
-            return found
-        return default_column(self.schema.fields[place], self.job.arrow_schema.field(place), len(found))
+            return order_fields(found, target.type)
+        return default_column(self.schema.fields[place], target, len(found))
 
     def _require_once(self, addresses: list[pa.Table]) -> None:
         with self.statement.at(self.on):
