@@ -191,15 +191,16 @@ def main(group: str, rounds: int) -> dict[str, list[tuple[float, float]]]:
         for name, run, prepare in GROUPS[group](folder):
             for number in range(rounds + 1):
                 prepare()
-                clock, cpu = time.perf_counter(), _cpu()
+                clock, cpu = time.perf_counter(), cpu_of_all()
                 run()
-                pair = (time.perf_counter() - clock, _cpu() - cpu)
+                pair = (time.perf_counter() - clock, cpu_of_all() - cpu)
                 if number:
                     found.setdefault(name, []).append(pair)
     return found
 
 
-def _cpu() -> float:
+def cpu_of_all() -> float:
+    """Seconds of CPU of this process, and of all below it."""
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
     return time.process_time() + children.ru_utime + children.ru_stime + _cpu_of_descendants()
 

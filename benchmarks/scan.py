@@ -45,8 +45,8 @@ ARROW: Final = "Arrow"
 
 FILES: Final = 10_000
 ROWS: Final = 20_000_000
-_FILES_OF_A_DAY: Final = 10
-_ROWS_OF_A_FILE: Final = 50
+FILES_OF_A_DAY: Final = 10
+ROWS_OF_A_FILE: Final = 50
 _LARGE_FILES: Final = 10
 _ROW_GROUP: Final = 1 << 20
 
@@ -55,10 +55,10 @@ def run(folder: str, files: int, rows: int, seed: int, pace: Pace, say: Callable
     """Measure a table of ``files`` files and one of ``rows`` rows, which are built in ``folder`` and stay there."""
     steady = pace.beside_spark
     say(f"building {files:,} Parquet files")
-    days = _many_files(os.path.join(folder, "many"), files)
+    days = write_many_files(os.path.join(folder, "many"), files)
     say(f"building {rows:,} rows")
     _many_rows(os.path.join(folder, "large"), rows, seed)
-    with spark_session() as spark, connect(_settings(folder), LocalEngine()) as ms:
+    with spark_session() as spark, connect(bench_settings(folder), LocalEngine()) as ms:
         for table in ("many", "large"):
             say(f"ANALYZE of {table}")
             ms.analyze(f"dfs.bench.{table}")
@@ -82,7 +82,7 @@ def verdicts(series: Sequence[Series]) -> list[Verdict]:
 def _of_files(
     spark: SparkSession, ms: Session, root: str, days: int, pace: Pace, say: Callable[[str], None]
 ) -> list[Series]:
-    table, files = "dfs.bench.many", days * _FILES_OF_A_DAY
+    table, files = "dfs.bench.many", days * FILES_OF_A_DAY
     few = f"day < {max(1, days // 100)}"
 
     def unpruned(where: str | None) -> DataFrame:
@@ -158,16 +158,17 @@ def _by_arrow(root: str) -> int:
     return int(ds.dataset(root, format="parquet", partitioning="hive").to_table().num_rows)
 
 
-def _many_files(root: str, files: int) -> int:
-    days = max(1, files // _FILES_OF_A_DAY)
+def write_many_files(root: str, files: int) -> int:
+    """Write ``files`` small Parquet files into directories ``day=…`` of ten below ``root``; returns their number."""
+    days = max(1, files // FILES_OF_A_DAY)
     for day in range(days):
         folder = os.path.join(root, f"day={day}")
         os.makedirs(folder)
-        for part in range(_FILES_OF_A_DAY):
-            start = (day * _FILES_OF_A_DAY + part) * _ROWS_OF_A_FILE
+        for part in range(FILES_OF_A_DAY):
+            start = (day * FILES_OF_A_DAY + part) * ROWS_OF_A_FILE
             rows: dict[str, Any] = {
-                "n": np.arange(start, start + _ROWS_OF_A_FILE),
-                "half": np.arange(_ROWS_OF_A_FILE) / 2,
+                "n": np.arange(start, start + ROWS_OF_A_FILE),
+                "half": np.arange(ROWS_OF_A_FILE) / 2,
             }
             pq.write_table(pa.table(rows), os.path.join(folder, f"{part}.parquet"))
     return days
@@ -187,7 +188,8 @@ def _many_rows(root: str, rows: int, seed: int) -> None:
         pq.write_table(pa.table(columns), os.path.join(root, f"{number}.parquet"), row_group_size=_ROW_GROUP)
 
 
-def _settings(folder: str) -> Settings:
+def bench_settings(folder: str) -> Settings:
+    """Returns settings whose tables ``dfs.bench.…`` are in ``folder``."""
     return Settings.from_mapping(
         {
             "drill.metastore.iceberg.location.base_path": f"{folder}/metastore",

@@ -106,7 +106,7 @@ class FolderSink(DataSourceArrowWriter):
             known = {} if overwrites == "static" or not files else _columns_by_name(ms, source, files[0])
         given = None if partition_by is None else [each.strip() for each in partition_by.split(",") if each.strip()]
         fields = _partition_columns(files, given, is_free=overwrites == "static")
-        columns = StructType([_spelled(each, known.get(each.name.lower())) for each in columns])
+        columns = StructType([_spell_fields(each, known.get(each.name.lower())) for each in columns])
         names = _names(columns, known, fields)
         arrow = pa.schema([each.with_name(own) for each, own in zip(arrow_columns(columns), names, strict=True)])
         try:
@@ -271,7 +271,7 @@ def _partition_columns(files: Sequence[SourceFile], columns: Sequence[str] | Non
     return shape
 
 
-def _spelled(field: spark.StructField, there: spark.StructField | None) -> spark.StructField:
+def _spell_fields(field: spark.StructField, there: spark.StructField | None) -> spark.StructField:
     """Returns a column with the fields of its structs as the table's column ``there`` has them, if it has the same."""
     if there is None:
         return field

@@ -39,7 +39,7 @@ def ms(spark: SparkSession, tmp_path: Path) -> Iterator[Session]:
         yield opened
 
 
-def swapped(spark: SparkSession, first: int) -> DataFrame:
+def swapped_structs(spark: SparkSession, first: int) -> DataFrame:
     """Three rows whose structs have ``B`` before ``a``."""
     return spark.range(first, first + 3, 1, 2).selectExpr(
         "map('k', named_struct('B', CAST(id AS INT), 'a', 7)) AS named",
@@ -76,7 +76,7 @@ def save(ms: Session, frame: DataFrame, into: str) -> None:
 def test_values_go_to_the_fields_of_their_names(spark: SparkSession, ms: Session, tmp_path: Path, into: str) -> None:
     """As in Spark's own writes by name: apache/spark 22946 and 33728, apache/paimon 7743."""
     save(ms, spark.createDataFrame([(None, None, None, None)], TYPES), into)
-    frame = swapped(spark, 0)
+    frame = swapped_structs(spark, 0)
     save(ms, frame, into)
     folder = tmp_path / ("wh" if into.startswith("lake") else "data")
     found = (
@@ -96,8 +96,8 @@ def test_other_fields_are_refused(spark: SparkSession, ms: Session, into: str, s
 
 def test_merge_does_so(spark: SparkSession, ms: Session) -> None:
     """By UPDATE SET * and INSERT *."""
-    save(ms, swapped(spark, 0), "lake.db.t")
+    save(ms, swapped_structs(spark, 0), "lake.db.t")
     clauses = ("WHEN MATCHED THEN UPDATE SET *", "WHEN NOT MATCHED THEN INSERT *")
-    merge(ms, swapped(spark, 1), "lake.db.t", "target.id = source.id", *clauses)
-    expected = by_spark(swapped(spark, 0).where("id < 1").unionAll(swapped(spark, 1)))
+    merge(ms, swapped_structs(spark, 1), "lake.db.t", "target.id = source.id", *clauses)
+    expected = by_spark(swapped_structs(spark, 0).where("id < 1").unionAll(swapped_structs(spark, 1)))
     assert texts(ms.sql("SELECT * FROM lake.db.t")) == expected
