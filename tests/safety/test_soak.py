@@ -1,6 +1,6 @@
 """Writers, readers, an expirer and an orphan remover on one component: no error to anybody, no update lost, fair turns.
 
-The short form is 4 writers with 25 commits each; the long one 8 with at least 200 each, for two minutes, which is long
+The short form is 4 writers with 15 commits each; the long one 8 with at least 200 each, for two minutes, which is long
 enough beside the start of a process to ask whether all had their share.
 """
 
