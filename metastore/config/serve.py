@@ -43,6 +43,7 @@ class ServeSettings:
     """``port`` 0 is any free port; ``catalogs`` are served by these names.
 
     - ``host_names``: names by which clients reach the server, beside IP addresses and localhost.
+    - ``virtual_tables``: storage plugins whose analyzed tables are served without being published.
     - ``reports``: whether metrics reports of clients are dropped or written to the log.
     - ``freshness``: how old the last look at a published table's folder may be; None: loads do not look.
     - ``cache_bytes``: memory for answers with the metadata of tables.
@@ -54,14 +55,25 @@ class ServeSettings:
     tls: TlsSettings | None = None
     host_names: tuple[str, ...] = ()
     catalogs: tuple[str, ...] = (OWN_CATALOG,)
+    virtual_tables: tuple[str, ...] = ()
     reports: ReportsUse = "drop"
     freshness: timedelta | None = None
     cache_bytes: int = 64 << 20
     limits: ServeLimits = field(default_factory=ServeLimits)
 
+    @property
+    def warehouses(self) -> tuple[str, ...]:
+        """Everything that is served, by name."""
+        return (*self.catalogs, *self.virtual_tables)
 
-def serve_settings(section: Section, catalogs: Collection[str], cwd: Path | None) -> ServeSettings:
-    """Read the settings below ``drill.metastore.serve``; ``catalogs`` are the configured ones. Raises ConfigError."""
+
+def serve_settings(
+    section: Section, catalogs: Collection[str], plugins: Collection[str], cwd: Path | None
+) -> ServeSettings:
+    """Read the settings below ``drill.metastore.serve``. Raises ConfigError.
+
+    ``catalogs`` are the configured ones, ``plugins`` the storage plugins of folders.
+    """
     limits = section.section("limits")
     request = limits.require("request", limits.duration("request"))
     if request <= timedelta():
@@ -78,7 +90,8 @@ def serve_settings(section: Section, catalogs: Collection[str], cwd: Path | None
         token=section.optional_text("token") or None,
         tls=_tls(section.section("tls"), cwd),
         host_names=tuple(section.texts("host_names")),
-        catalogs=_read_catalogs(section, [OWN_CATALOG, *catalogs]),
+        catalogs=_read_names(section, "catalogs", [OWN_CATALOG, *catalogs]),
+        virtual_tables=_read_virtual(section, plugins),
         reports=section.choice("metrics_reports", _REPORTS),
         freshness=freshness,
         cache_bytes=section.require("cache", section.size("cache")),
@@ -100,10 +113,18 @@ def _tls(section: Section, cwd: Path | None) -> TlsSettings | None:
     return TlsSettings(**found)
 
 
-def _read_catalogs(section: Section, known_names: Collection[str]) -> tuple[str, ...]:
-    names = section.texts("catalogs")
+def _read_names(section: Section, key: str, known_names: Collection[str]) -> tuple[str, ...]:
+    names = section.texts(key)
     for name in names:
         if name not in known_names:
-            reason = f"there is no catalog {name}{did_you_mean(name, known_names, cutoff=0.5)}"
-            raise section.refusal("catalogs", f"{reason}; configured are {', '.join(known_names)}")
+            what = "catalog" if key == "catalogs" else "storage plugin of folders"
+            reason = f"there is no {what} {name}{did_you_mean(name, known_names, cutoff=0.5)}"
+            raise section.refusal(key, f"{reason}; configured are {', '.join(known_names)}")
     return tuple(dict.fromkeys(names))
+
+
+def _read_virtual(section: Section, plugins: Collection[str]) -> tuple[str, ...]:
+    names = _read_names(section, "virtual_tables", plugins)
+    if twice := sorted({*names}.intersection(section.texts("catalogs"))):
+        raise section.refusal("virtual_tables", f"the name {twice[0]} is that of a served catalog, too")
+    return names

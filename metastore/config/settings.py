@@ -187,6 +187,7 @@ def _settings(tiers: list[Tier], environ: Mapping[str, str], cwd: Path | None) -
     storage = {name: plugin_settings(name, plugin, cwd) for name, plugin in root.section("storage").sections().items()}
     catalogs = catalogs_settings(root.section("catalogs"), cwd)
     policies = policy_settings(root.section("policies"), catalogs, storage)
+    in_folders = [name for name, plugin in storage.items() if plugin.kind.in_folders]
     settings = Settings(
         iceberg,
         storage,
@@ -195,7 +196,7 @@ def _settings(tiers: list[Tier], environ: Mapping[str, str], cwd: Path | None) -
         procedure_settings(root.section("procedures")),
         daemon_settings(root.section("daemon")),
         policies,
-        serve_settings(root.section("serve"), catalogs, cwd),
+        serve_settings(root.section("serve"), catalogs, in_folders, cwd),
         sql_settings(root.section("sql")),
         case_sensitive=root.flag("case_sensitive", default=False),
     )

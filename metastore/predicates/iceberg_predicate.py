@@ -32,7 +32,7 @@ from pyiceberg.expressions import (
 )
 
 from metastore.errors import InvalidRequestError
-from metastore.predicates.columns import Columns
+from metastore.predicates.columns import Columns, PredicateColumn
 from metastore.predicates.leaves import Leaves
 from metastore.predicates.literals import plain_literal
 
@@ -77,6 +77,12 @@ class _Resolution:
         if name is None:
             return self._leaves.unknown(str(node))
         column = self._columns.resolve_reference(name)
+        try:
+            return self._test(node, column, inverted=inverted)
+        except OverflowError:
+            return self._leaves.unknown(str(node), "a moment beyond the years 1 to 9999")
+
+    def _test(self, node: UnboundPredicate, column: PredicateColumn, *, inverted: bool) -> BooleanExpression:
         if operator := _OPERATORS.get(type(node)):
             literal = plain_literal(node.literal, zoned=column.zoned)  # type: ignore[attr-defined]
             return self._leaves.compare(column, operator, literal, str(node), inverted=inverted)

@@ -7,6 +7,7 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
+from types import MappingProxyType
 from typing import Any, Final
 
 from pyiceberg.typedef import Identifier
@@ -91,14 +92,16 @@ def etag_of(pointer: Pointer, snapshots: Snapshots) -> str:
     return digest(f"{snapshots} {pointer.identity!r} {pointer.location}").hex()
 
 
-def loaded_table(location: str, metadata: Mapping[str, Any], snapshots: Snapshots) -> bytes:
-    """Return the body for a loaded table. It has no credentials: clients bring their own.
+def loaded_table(
+    location: str, metadata: Mapping[str, Any], snapshots: Snapshots, config: Mapping[str, str] = MappingProxyType({})
+) -> bytes:
+    """Return the body for a loaded table, with ``config`` for clients. It has no credentials: clients bring their own.
 
     Its properties say that nobody but the owner may delete files, which keeps engines from removing orphans.
     """
     visible = dict(metadata) if snapshots == "all" else _with_referenced(metadata)
     visible["properties"] = {**open_properties(metadata.get("properties")), _GC: "false"}
-    return json.dumps({"metadata-location": location, "metadata": visible, "config": {}}).encode()
+    return json.dumps({"metadata-location": location, "metadata": visible, "config": {**config}}).encode()
 
 
 def add_age(body: bytes, stale: StalePublication, now_ms: int) -> bytes:

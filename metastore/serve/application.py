@@ -31,6 +31,7 @@ from metastore.serve.answers import RestAnswer
 from metastore.serve.freshness import FolderLooks, Renew
 from metastore.serve.requests import CatalogRequest, Refusal, name_of
 from metastore.serve.served_catalog import ServedCatalog
+from metastore.serve.virtual_catalog import VirtualCatalog
 
 _log: Final = logging.getLogger(__name__)
 
@@ -61,7 +62,10 @@ class Application:
         cache = FileCache(settings.cache_bytes)
         self._freshness = _freshness(settings, renew)
         self._served = {name: ServedCatalog(name, catalogs, cache, self._freshness) for name in settings.catalogs}
-        self._threads = {name: ThreadPoolExecutor(_THREADS, f"serve-{name}") for name in settings.catalogs}
+        self._served |= {
+            name: VirtualCatalog(name, catalogs, cache, self._freshness) for name in settings.virtual_tables
+        }
+        self._threads = {name: ThreadPoolExecutor(_THREADS, f"serve-{name}") for name in settings.warehouses}
         routes = [Route("/v1/config", self._config, methods=["GET"])]
         routes += [Route(path, self._endpoint(handler), methods=[method]) for method, path, handler in handlers.ROUTES]
         routes += [] if console is None else [Route("/{page:path}", self._page, methods=["GET"])]

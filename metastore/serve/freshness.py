@@ -28,8 +28,11 @@ _THREADS: Final = 4
 
 _LATE: Final = "the look at the folder has not ended yet"
 
-Renew = Callable[[str, str], object]
-"""Analyzes the source of a published table and publishes what changed; gets the names of both."""
+Renew = Callable[[str, str | None], object]
+"""Analyzes the source of a published table and publishes what changed; gets the names of both.
+
+Without the second name, it only analyzes.
+"""
 
 
 @dataclass(frozen=True)
@@ -70,15 +73,18 @@ class FolderLooks:
         self._now_ms = now_ms
         self._monotonic = monotonic
         self._threads = ThreadPoolExecutor(_THREADS, "serve-freshness")
-        self._tables: dict[str, _Looks] = {}
+        self._tables: dict[tuple[str, str | None], _Looks] = {}
         self._lock = threading.Lock()
 
     def close(self) -> None:
         """Begin no more looks; one that runs is left behind, and its commit is whole or has not happened."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    def look(self, source: str, name: str) -> StalePublication | None:
-        """Bring the published table ``name`` up to date with ``source``; returns why it may not be."""
+    def look(self, source: str, name: str | None) -> StalePublication | None:
+        """Bring the published table ``name`` up to date with ``source``; returns why it may not be.
+
+        Without ``name``, bring the metadata of ``source`` up to date.
+        """
         with self._lock:
             looks = self._looks(source, name)
             left = looks.began + self._wait_s - self._monotonic()
@@ -91,9 +97,10 @@ class FolderLooks:
         looks.known_ms = looks.began_ms
         return None
 
-    def _looks(self, source: str, name: str) -> _Looks:
+    def _looks(self, source: str, name: str | None) -> _Looks:
         """Returns the looks at a table; a new one begins if the last has ended and is too old."""
-        known = self._tables.get(name)
+        key = (source, name)
+        known = self._tables.get(key)
         if known is not None:
             if known.last.done() and known.last.result() is None:
                 known.known_ms = known.began_ms
@@ -101,17 +108,17 @@ class FolderLooks:
                 return known
         began, began_ms = self._monotonic(), self._now_ms()
         last = self._threads.submit(self._reason, source, name)
-        self._tables[name] = _Looks(last, began, began_ms, None if known is None else known.known_ms)
-        return self._tables[name]
+        self._tables[key] = _Looks(last, began, began_ms, None if known is None else known.known_ms)
+        return self._tables[key]
 
-    def _reason(self, source: str, name: str) -> str | None:
+    def _reason(self, source: str, name: str | None) -> str | None:
         """Renew the table; returns why that failed."""
         try:
             self._renew(source, name)
         except MetastoreError as error:
-            _log.warning("%s may be behind %s: %s", name, source, error)
+            _log.warning("%s may be behind %s: %s", name or "its metadata", source, error)
             return str(error)
         except Exception as error:  # noqa: BLE001 - a defect costs freshness, not the answer; its traceback is in the log
-            _log.exception("%s may be behind %s: %s", name, source, type(error).__name__)
+            _log.exception("%s may be behind %s: %s", name or "its metadata", source, type(error).__name__)
             return "the look at the folder failed; the server's log says why"
         return None

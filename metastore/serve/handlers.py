@@ -22,7 +22,9 @@ from metastore.serve import answers
 from metastore.serve.answers import DONE, RestAnswer
 from metastore.serve.reports import kept_of
 from metastore.serve.requests import CatalogRequest, Page, Refusal, bad_request
+from metastore.serve.scan_requests import scan_request
 from metastore.serve.served_catalog import ServedCatalog
+from metastore.serve.virtual_catalog import PLANNED_HERE, VirtualCatalog
 
 _log: Final = logging.getLogger(__name__)
 _KEY: Final = secrets.token_bytes(32)
@@ -35,19 +37,21 @@ READ_ONLY: Final = (
 
 def config(settings: ServeSettings, request: CatalogRequest) -> RestAnswer:
     """Choose the served catalog by ``warehouse``. Raises Refusal if it is not served, or has to be named."""
-    names, name = settings.catalogs, request.query.get("warehouse")
+    names, name = settings.warehouses, request.query.get("warehouse")
     if not name and len(names) > 1:
         raise bad_request(f"name the warehouse, one of {', '.join(names)}")
     if name and name not in names:
         raise unknown_catalog(settings)
-    prefix = quote(name or names[0])
-    endpoints = [f"{method} {path}" for method, path, _ in ROUTES]
-    return answers.ok_answer({"defaults": {}, "overrides": {"prefix": prefix}, "endpoints": endpoints})
+    chosen = name or names[0]
+    plans = chosen in settings.virtual_tables
+    endpoints = [f"{method} {path}" for method, path, handler in ROUTES if plans or handler is not _plan_scan]
+    overrides = {"prefix": quote(chosen), **(PLANNED_HERE if plans else {})}
+    return answers.ok_answer({"defaults": {}, "overrides": overrides, "endpoints": endpoints})
 
 
 def unknown_catalog(settings: ServeSettings) -> Refusal:
     """Return the refusal of a catalog that is not served."""
-    text = f"no such catalog is served; there are {', '.join(settings.catalogs)}"
+    text = f"no such catalog is served; there are {', '.join(settings.warehouses)}"
     return Refusal(HTTPStatus.NOT_FOUND, "NoSuchWarehouseException", text)
 
 
@@ -125,6 +129,20 @@ def _take_report(catalog: ServedCatalog, request: CatalogRequest, settings: Serv
     return DONE
 
 
+def _plan_scan(catalog: ServedCatalog, request: CatalogRequest, settings: ServeSettings) -> RestAnswer:
+    if not isinstance(catalog, VirtualCatalog):  # As whatever else a catalog does not have.
+        raise Refusal(HTTPStatus.FORBIDDEN, "ForbiddenException", READ_ONLY)
+    wanted, namespace, name = scan_request(request.document()), request.namespace, request.name("table")
+    _pointer(catalog, request)
+    tasks = catalog.plan(namespace, name, wanted)
+    if tasks is None:
+        raise _no_table(namespace, name)
+    if settings.reports == "log":
+        table = ".".join((catalog.name, *namespace, name))
+        _log.info("plan %s", json.dumps({"table": table, "result-data-files": len(tasks)}))
+    return answers.ok_answer({"status": "completed", "file-scan-tasks": tasks})
+
+
 def _load_view(catalog: ServedCatalog, request: CatalogRequest, _: ServeSettings) -> RestAnswer:
     return answers.loaded_view(_view(catalog, request))
 
@@ -176,6 +194,7 @@ ROUTES: Final[Sequence[tuple[str, str, Handler]]] = (
     ("HEAD", _TABLE, _has_table),
     ("GET", _TABLE, _load_table),
     ("POST", f"{_TABLE}/metrics", _take_report),
+    ("POST", f"{_TABLE}/plan", _plan_scan),
     ("GET", f"{_NAMESPACE}/views", _list_views),
     ("HEAD", _VIEW, _has_view),
     ("GET", _VIEW, _load_view),

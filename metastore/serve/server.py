@@ -43,7 +43,7 @@ class RestServer:
         self, settings: ServeSettings, catalogs: Catalogs, console: Console | None = None, renew: Renew | None = None
     ) -> None:
         endpoints.require_protection(_KEY, settings.host, settings.token)
-        if not settings.catalogs:
+        if not settings.warehouses:
             raise ConfigError(f"{_KEY}.catalogs is empty: name the catalogs to serve")
         self._application = Application(settings, catalogs, console, renew)
         config = _config(settings, self._application)
@@ -87,7 +87,7 @@ def serve(
 
         before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
         try:
-            _log.info("the Iceberg REST catalog is at %s, with %s", server.url, ", ".join(settings.catalogs))
+            _log.info("the Iceberg REST catalog is at %s, with %s", server.url, ", ".join(settings.warehouses))
             if console is not None:
                 _log.info("the console is at %s/", server.url)
             if settings.tls is None and not endpoints.is_loopback(settings.host):

@@ -149,7 +149,7 @@ class Folder:
         self.ready = threading.Event()
         self.ready.set()
 
-    def renew(self, source: str, name: str) -> None:
+    def renew(self, source: str, name: str | None) -> None:
         """One look."""
         assert (source, name) == ("dfs.w.t", "lake.shop.t")
         self.looks += 1

@@ -1,12 +1,14 @@
-"""Columns that stand both in files and in the names of their directories, which engines read in two ways.
+"""The columns of a table's files, if all of them fit: what some engine would read wrong is refused.
 
-Rows have the file's value, and pruning by partitions the path's; engines that read plain files take the path's. So both
-must be the same in every file, which its bounds prove.
+Columns may stand both in files and in the names of their directories, which engines read in two ways. Rows have the
+file's value, and pruning by partitions the path's; engines that read plain files take the path's. So both must be the
+same in every file, which its bounds prove.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from urllib.parse import unquote
 
 from metastore.model.bounds.statistics_columns import NO_NULL
@@ -15,13 +17,38 @@ from metastore.model.column_path import quote
 from metastore.model.drill_types import parse_type
 from metastore.model.tuple_schema import SchemaColumn, TupleSchema
 from metastore.model.vocabulary import MetadataType
-from metastore.procedures.publishing.columns import Faults
+from metastore.procedures.publishing.columns import Faults, PublishedColumns, grow_columns, with_directories, with_ids
 from metastore.procedures.publishing.metrics import statistics_of
+from metastore.procedures.publishing.published_table import unspellable
 from metastore.procedures.publishing.stored_table import StoredTable
 from metastore.sources.directory_values import value_of
 
 
-def require_agreement(
+class UnfitFilesError(Exception):
+    """Files that some engine would read wrong; the text lists them."""
+
+
+def agreed_columns(
+    stored: StoredTable, published: PublishedColumns, keys: frozenset[str], *, milliseconds: bool = False
+) -> PublishedColumns:
+    """Returns the columns ``published`` after the files of the segments ``keys`` came.
+
+    ``milliseconds`` accepts times in milliseconds. Raises UnfitFilesError with all reasons.
+    """
+    faults = Faults()
+    files = stored.paths_by_schema(keys) if keys else {}
+    for paths in files.values():
+        faults.add("its name has # or ?, at which PyIceberg cuts it", unspellable(paths))
+    published = replace(published, milliseconds=published.milliseconds or milliseconds)
+    columns = grow_columns(published, files, stored.schema, faults)
+    columns = with_directories(columns, stored.schema, faults, is_new=published.has_ids is None)
+    _require_agreement(stored, files, keys, faults)
+    if faults.counts:
+        raise UnfitFilesError(str(faults))
+    return with_ids(columns)
+
+
+def _require_agreement(
     stored: StoredTable, files: Mapping[str, Sequence[str]], keys: frozenset[str], faults: Faults
 ) -> None:
     """Add to ``faults`` the files of the segments ``keys`` whose directories name another value than they hold.

@@ -12,7 +12,7 @@ reads expires.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
 
@@ -46,8 +46,8 @@ from metastore.lake.iceberg.snapshots.contention import until_won
 from metastore.lake.iceberg.snapshots.snapshot import NewSnapshot
 from metastore.procedures.framework.declaration import Integer, procedure
 from metastore.procedures.framework.model import CallContext, columns
-from metastore.procedures.publishing.agreement import require_agreement
-from metastore.procedures.publishing.columns import Faults, PublishedColumns, grow_columns, with_directories, with_ids
+from metastore.procedures.publishing.agreement import UnfitFilesError, agreed_columns
+from metastore.procedures.publishing.columns import PublishedColumns
 from metastore.procedures.publishing.creation import commit_first, staged_table
 from metastore.procedures.publishing.difference import Stale, Tally, changed_segments, divide_manifests, entries_now
 from metastore.procedures.publishing.expiration import find_outdated, remove_files
@@ -64,7 +64,6 @@ from metastore.procedures.publishing.published_table import (
     require_apart,
     require_own,
     segments_of,
-    unspellable,
 )
 from metastore.procedures.publishing.stored_table import StoredTable
 from metastore.scan.pruning.stored_units import in_newest
@@ -106,7 +105,7 @@ def publish_table(
     try:
         # Expirations do not wait for a publication that reads units.
         return in_newest(context.catalogs.metastore.tables, lambda _: asked.publish())
-    except _RefusedError as error:
+    except UnfitFilesError as error:
         if not dry_run:
             raise ProcedureError(f"{table} is not published, and nothing was made: {error}") from None
         return {**asked.row("refused"), "message": str(error)}
@@ -122,10 +121,6 @@ def target_named(context: CallContext, name: str) -> TargetTable:
         raise InvalidRequestError(f"{target} is the metastore's own: publish into one of drill.metastore.catalogs")
     target.require_new_name()
     return target
-
-
-class _RefusedError(Exception):
-    """Files that some engine would read wrong; the text lists them."""
 
 
 @dataclass(frozen=True)
@@ -236,18 +231,7 @@ class _PublicationCall:
         return {**self._result_row("changed", change, len(written), summary), "message": _note(columns)}
 
     def _columns(self, stored: StoredTable, published: PublishedColumns, keys: frozenset[str]) -> PublishedColumns:
-        """Returns the columns after the files of the segments ``keys`` came. Raises _RefusedError with all reasons."""
-        faults = Faults()
-        files = stored.paths_by_schema(keys) if keys else {}
-        for paths in files.values():
-            faults.add("its name has # or ?, at which PyIceberg cuts it", unspellable(paths))
-        published = replace(published, milliseconds=published.milliseconds or self.milliseconds)
-        columns = grow_columns(published, files, stored.schema, faults)
-        columns = with_directories(columns, stored.schema, faults, is_new=published.has_ids is None)
-        require_agreement(stored, files, keys, faults)
-        if faults.counts:
-            raise _RefusedError(str(faults))
-        return with_ids(columns)
+        return agreed_columns(stored, published, keys, milliseconds=self.milliseconds)
 
     def _result_row(self, outcome: str, change: _Change, written: int, summary: Summary) -> dict[str, Any]:
         counts = {
