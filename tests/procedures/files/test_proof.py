@@ -405,6 +405,46 @@ def test_a_workspace_inside_a_table(lake: Lake, written: Callable[..., Table]) -
     assert inside.exists()
 
 
+def test_rows_of_a_materialized_view_inside_a_table(lake: Lake, rows: Callable[..., pa.Table]) -> None:
+    """A table at the location of a workspace takes no rows of a view, nor those of a refresh that is under way."""
+    lake.table(location=f"file://{lake.folder}").append(rows(1))
+    orphan = stray(lake.folder / "data")
+    stray(lake.folder / "raw")
+    with closing(session_of(lake)) as session:
+        session.analyze("dfs.w.raw")
+        session.sql("CREATE MATERIALIZED VIEW dfs.w.ids AS SELECT id FROM dfs.w.raw")
+        session.sql("REFRESH MATERIALIZED VIEW dfs.w.ids")
+        under_way = stray(lake.folder / "ids/under-way", "part-0.parquet")
+        refreshed = set((lake.folder / "ids").rglob("*.parquet")) - {under_way}
+        assert refreshed
+        lake.later(days=OLD_DAYS)
+        assert removed(lake.call(remove_orphan_files)) == {str(orphan)}
+    assert all(path.exists() for path in (*refreshed, under_way))
+
+
+def test_nothing_is_free_where_the_metastore_cannot_be_read(lake: Lake, written: Callable[..., Table]) -> None:
+    """Any file may be one of an analyzed table or of a view; once the metastore is whole again, orphans go."""
+    one = written("one", 1)
+    with closing(session_of(lake)) as session:
+        stray(lake.folder / "raw")
+        session.analyze("dfs.w.raw")
+    orphan = stray(root(one) / "data")
+    lists = list((lake.folder / "metastore/tables/metadata").glob("snap-*.avro"))
+    assert lists
+    for path in lists:
+        path.rename(path.with_suffix(".aside"))
+    with closing(session_of(lake)):
+        found = lake.call(remove_orphan_files, table="one")
+        assert removed(found) == set()
+        assert any("the metastore" in reason for reason in reasons(found))
+        assert removed(lake.call(remove_orphan_files, table="one", owned=[one.metadata.location])) == set()
+    assert orphan.exists()
+    for path in lists:
+        path.with_suffix(".aside").rename(path)
+    with closing(session_of(lake)):
+        assert removed(lake.call(remove_orphan_files, table="one")) == {str(orphan)}
+
+
 def test_component_folders_inside_a_table(
     lake: Lake, rows: Callable[..., pa.Table], unit: Callable[..., TableMetadataUnit]
 ) -> None:
