@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any, Final
 
@@ -34,6 +34,7 @@ from metastore.model.identity import TableInfo
 from metastore.sources.source_table import SourceTable
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+_EXPLICIT: Final = re.compile(rf"[/.~]|{_SCHEME.pattern}")
 _MOST_SUGGESTED: Final = 3
 _NO_WORD: Final = re.compile(r"\W")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -71,6 +72,23 @@ def is_path(table: str | PurePath) -> bool:
     if isinstance(table, PurePath) or _SCHEME.match(table) or table[:1] in ("/", ".", "~"):
         return True
     return "/" in table.partition(".")[0] and "`" not in table
+
+
+def path_named(storage: Mapping[str, StoragePluginSettings], parts: Sequence[str]) -> str | None:
+    """Returns the path that a name in SQL is, alone or as Drill's ``dfs.`/path```, below the plugin's connection.
+
+    Only a path with a scheme, or one that begins with a slash, a dot or ``~``, is told from a table's name; any other
+    name gives None. Raises InvalidRequestError for a path behind a word that is no plugin with folders.
+    """
+    *before, path = parts
+    if len(before) > 1 or not _EXPLICIT.match(path):
+        return None
+    if not before:
+        return path
+    plugin = storage.get(before[0])
+    if plugin is None or not plugin.kind.in_folders:
+        raise InvalidRequestError(f"{before[0]} is no plugin with folders; write the path alone: '{path}'")
+    return path if _SCHEME.match(path) else f"{plugin.connection.rstrip('/')}/{path.lstrip('/')}"
 
 
 def _full_name(storage: Mapping[str, StoragePluginSettings], text: str) -> TableInfo | str:

@@ -7,17 +7,19 @@
         [(format => 'CSV', schema => 'a INT, b VARCHAR', delimiter => ';', …)]
         [COLUMNS (a, b.c, …) | COLUMNS NONE]
         [REFRESH METADATA ['level' LEVEL]]
-        [COMPUTE STATISTICS [(a, …)] | ESTIMATE STATISTICS [(a, …)]] [SAMPLE number PERCENT]
+        [COMPUTE STATISTICS [columns] | ESTIMATE STATISTICS [columns]] [SAMPLE number PERCENT]
         [PUBLISH AS catalog.schema.table]
+    ANALYZE plugin.workspace.name
     ANALYZE TABLE plugin.workspace.name DROP METADATA [IF EXISTS]
     ANALYZE [TABLE] catalog.schema.table [COMPUTE STATISTICS [FOR ALL COLUMNS | FOR COLUMNS a, …]]
     ANALYZE [TABLE] catalog.schema.table WITH (columns = ARRAY['a', …])
 
-REFRESH METADATA or STATISTICS, or both, is required, unless partitions are named; STATISTICS also refreshes the
-metadata. The table may also be given as the path of its data, in quotes. A partition's value may have ``*`` and ``?``
-for any text; ``day >= '2026-11-20'`` means all since that value, and is the same in every partition that is named.
-PUBLISH makes or renews an Iceberg table over the files afterwards, as ``system.publish_table`` does. Of a catalog's
-table, distinct values are counted and stored with the table, as ``system.compute_table_stats`` does.
+REFRESH METADATA or STATISTICS, or both, is required after TABLE, unless partitions are named; STATISTICS also refreshes
+the metadata. Its columns are ``(a, …)``, ``FOR COLUMNS a, …`` or ``FOR ALL COLUMNS``; all, if none are named. The table
+may also be given as the path of its data, in quotes. A partition's value may have ``*`` and ``?`` for any text;
+``day >= '2026-11-20'`` means all since that value, and is the same in every partition that is named. PUBLISH makes or
+renews an Iceberg table over the files afterwards, as ``system.publish_table`` does. Of a catalog's table, distinct
+values are counted and stored with the table, as ``system.compute_table_stats`` does.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ from sqlglot import TokenType
 from metastore.analyze.request import AnalyzeRequest
 from metastore.analyze.result import AnalyzeResult
 from metastore.lake.formats.text.text_options import is_option
-from metastore.model.column_path import quote
+from metastore.model.column_path import ColumnPath, quote
 from metastore.model.identity import TableInfo
 from metastore.model.vocabulary import MetadataType
 from metastore.sql.call import constant
@@ -67,12 +69,12 @@ def analyze(target: StatementTarget, statement: Statement) -> pa.Table:
     """Run an ANALYZE TABLE of any form."""
     cursor = Cursor(statement, 1)
     is_short = not cursor.accept_word("TABLE")
-    start = cursor.token
     table = _table(target, cursor)
     if isinstance(table, TableInfo) and _is_of_catalog(target, table):
         return _of_catalog(target, cursor, table)
     if is_short:
-        raise statement.error(f"{table} is in no catalog: write ANALYZE TABLE … REFRESH METADATA", start)
+        cursor.end()
+        return _answer(target.analyze(table, on_progress=statement.on_progress))
     if cursor.accept_word("DROP"):
         cursor.expect_word("METADATA")
         if_exists = cursor.accept_word("IF")
@@ -107,11 +109,8 @@ def _of_catalog(target: StatementTarget, cursor: Cursor, table: TableInfo) -> pa
         cursor.expect(TokenType.R_PAREN, ")")
     elif cursor.accept_word("COMPUTE"):
         cursor.expect_word("STATISTICS")
-        if cursor.accept_word("FOR") and not (cursor.accept_word("ALL") and cursor.expect_word("COLUMNS")):
-            cursor.expect_word("COLUMNS")
-            columns = [_read_column_name(cursor)]
-            while cursor.accept(TokenType.COMMA):
-                columns.append(_read_column_name(cursor))
+        named = _columns_of_for(cursor)
+        columns = None if named is None else [".".join(parts) for parts in named]
     elif cursor.token is not None:
         raise cursor.expectation_error("COMPUTE STATISTICS or WITH (columns = …), as for tables of catalogs,")
     cursor.end()
@@ -120,8 +119,19 @@ def _of_catalog(target: StatementTarget, cursor: Cursor, table: TableInfo) -> pa
     return target.procedures.call(procedure, schema=schema, table_name=own, columns=columns)
 
 
-def _read_column_name(cursor: Cursor) -> str:
-    return ".".join(name.text for name in cursor.names("the name of a column"))
+def _columns_of_for(cursor: Cursor) -> list[ColumnPath] | None:
+    """The columns of ``FOR COLUMNS a, …``; None for ``FOR ALL COLUMNS``, or without FOR."""
+    if not cursor.accept_word("FOR") or (cursor.accept_word("ALL") and cursor.expect_word("COLUMNS")):
+        return None
+    cursor.expect_word("COLUMNS")
+    columns = [_column(cursor)]
+    while cursor.accept(TokenType.COMMA):
+        columns.append(_column(cursor))
+    return columns
+
+
+def _column(cursor: Cursor) -> ColumnPath:
+    return tuple(name.text for name in cursor.names("the name of a column"))
 
 
 def _published_name(cursor: Cursor) -> str | None:
@@ -175,7 +185,11 @@ def _request(cursor: Cursor, *, needs_words: bool = True) -> AnalyzeRequest:
     statistics: list[str] | bool = False
     if cursor.accept_word("COMPUTE") or cursor.accept_word("ESTIMATE"):
         cursor.expect_word("STATISTICS")
-        statistics = _paths(cursor) if cursor.ahead(TokenType.L_PAREN) else True
+        if cursor.ahead(TokenType.L_PAREN):
+            statistics = _paths(cursor)
+        else:
+            named = _columns_of_for(cursor)
+            statistics = True if named is None else list(map(quote, named))
     elif not refreshes and bounds is None and needs_words:
         raise cursor.expectation_error("REFRESH METADATA, COMPUTE STATISTICS, ESTIMATE STATISTICS or DROP METADATA")
     sample = _sample(cursor) if statistics is not False else None
@@ -247,7 +261,7 @@ def _paths(cursor: Cursor) -> list[str]:
     cursor.expect(TokenType.L_PAREN, "(")
     paths = []
     while True:
-        paths.append(quote(tuple(name.text for name in cursor.names("the name of a column"))))
+        paths.append(quote(_column(cursor)))
         if cursor.accept(TokenType.R_PAREN):
             return paths
         cursor.expect(TokenType.COMMA, ", or )")

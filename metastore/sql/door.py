@@ -18,6 +18,7 @@ from metastore.duck.limits import limit_queries
 from metastore.engines.telemetry import operation
 from metastore.sql import analyze, call, session_settings
 from metastore.sql import view_statements as views
+from metastore.sql.other_engines import refusal
 from metastore.sql.queries import select
 from metastore.sql.rows import delete_update, insert, merge
 from metastore.sql.statement import Statement
@@ -68,7 +69,9 @@ def execute(
     text that is not a statement, and for a ``dialect`` beside a statement without a query. Raises the errors of the
     statement.
     """
-    statement = Statement.parse(text, on_progress)
+    statement = Statement.parse(text, on_progress).with_short_explain()
+    if (reason := refusal(statement)) is not None:
+        raise statement.error(reason, statement.tokens[0])
     fitting = [words for words in _HANDLERS if statement.begins_with(words)]
     if not fitting:
         raise statement.error(_unknown(statement), statement.tokens[0])
@@ -90,10 +93,7 @@ def execute(
 
 
 def _unknown(statement: Statement) -> str:
-    """Returns why no handler fits: a reason of its own, or the statements that begin most alike."""
-    for words, reason in _REFUSED.items():
-        if statement.begins_with(words):
-            return f"{' '.join(words)} is no statement here: {reason}"
+    """Returns the statements that begin most alike."""
     texts = {
         " ".join(words): [statement.word(index) for index in range(len(words))]
         for words in _HANDLERS
@@ -106,22 +106,6 @@ def _unknown(statement: Statement) -> str:
 
 
 _SUGGESTED: Final = 3
-
-_ALONE: Final = "each statement is a transaction of its own, and tables have branches for what is tried first"
-_REFUSED: Final[Mapping[tuple[str, ...], str]] = {
-    ("START", "TRANSACTION"): _ALONE,
-    ("BEGIN",): _ALONE,
-    ("COMMIT",): _ALONE,
-    ("ROLLBACK",): _ALONE,
-    ("REFRESH", "TABLE"): "nothing is cached, and every statement reads the newest version",
-    ("SHOW", "FILES"): 'the command "metastore files" lists a table\'s files, and SELECT "$path" reads them',
-    ("GRANT",): "the store and the catalog decide who may read and write",
-    ("REVOKE",): "the store and the catalog decide who may read and write",
-    ("CACHE", "TABLE"): "CREATE MATERIALIZED VIEW keeps the rows of a query",
-    ("LOAD", "DATA"): "CALL …system.add_files adds files to a table, and ANALYZE TABLE reads files where they are",
-    ("MSCK",): "ANALYZE TABLE name REFRESH METADATA finds new directories by itself",
-}
-"""First words of statements of other engines, and the way to what they do."""
 
 _WITH_QUERY: Final = (
     ("SELECT",),

@@ -77,6 +77,14 @@ class Statement:
         text = self.text[: word.start] + " " * len("EXPLAIN") + self.text[word.end + 1 :]
         return replace(self, text=text, tokens=self.tokens[1:], explains=True)
 
+    def with_short_explain(self) -> Statement:
+        """Returns the statement with EXPLAIN in place of Drill's EXPLAIN PLAN FOR, at the same lines and columns."""
+        if not self.begins_with(("EXPLAIN", "PLAN", "FOR")):
+            return self
+        start, end = self.tokens[1].start, self.tokens[2].end + 1
+        text = self.text[:start] + re.sub(r"[^\n]", " ", self.text[start:end]) + self.text[end:]
+        return replace(self, text=text, tokens=self.tokens[:1] + self.tokens[3:])
+
     def word(self, index: int) -> str:
         """Returns the token at ``index`` in upper case if it is a word; else an empty text."""
         if index >= len(self.tokens) or self.tokens[index].token_type is TokenType.IDENTIFIER:

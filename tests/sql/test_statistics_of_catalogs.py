@@ -46,7 +46,7 @@ def test_distinct_values_are_stored_with_the_table(lake: Lake, statement: str, e
         (f"ANALYZE TABLE {TABLE} COMPUTE STATISTICS FOR COLUMNS nope", "has no column nope"),
         (f"ANALYZE TABLE {TABLE} REFRESH METADATA", "line 1, column 25: COMPUTE STATISTICS or WITH"),
         ("ANALYZE TABLE lake.db.u", "table lake.db.u does not exist"),
-        ("ANALYZE dfs.tmp.u", "line 1, column 9: dfs.tmp.u is in no catalog: write ANALYZE TABLE … REFRESH METADATA"),
+        ("ANALYZE dfs.tmp.nothing_of_this_name", "there is no file or directory"),
     ],
 )
 def test_what_cannot_be_analyzed(lake: Lake, statement: str, message: str) -> None:

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from metastore.config import Settings
-from metastore.errors import InvalidRequestError
+from metastore.errors import InvalidRequestError, NotFoundError
 from metastore.session import Session, connect
+from metastore.sql.other_engines import WAYS
 
 
 @pytest.fixture(scope="module")
@@ -67,3 +68,23 @@ def test_statements_of_other_engines_name_the_way(session: Session, text: str, w
     """What the statement is for is done otherwise, and the message says how."""
     with pytest.raises(InvalidRequestError, match=rf"^line 1, column 1: .* is no statement here: .*{way}"):
         session.sql(text)
+
+
+@pytest.mark.parametrize("words", WAYS)
+def test_every_one_of_them_is_refused_with_its_way(session: Session, words: tuple[str, ...]) -> None:
+    """In any case of letters; a table of such a name can be described."""
+    text = " ".join(words)
+    with pytest.raises(InvalidRequestError, match=f"^line 1, column 1: {text} is no statement here: ") as told:
+        session.sql(f"{text.lower()} x")
+    assert WAYS[words] in str(told.value)
+    if words[0] == "DESCRIBE":
+        with pytest.raises(NotFoundError, match=f"unknown table {words[1].lower()}"):
+            session.sql(text.lower())
+
+
+def test_forms_of_explain_in_brackets(session: Session) -> None:
+    """Trino's and PostgreSQL's are refused by name; a query in brackets is none of them."""
+    for form in ("TYPE DISTRIBUTED", "FORMAT JSON"):
+        with pytest.raises(InvalidRequestError, match=rf"EXPLAIN \({form.split()[0]} …\) is no statement here"):
+            session.sql(f"EXPLAIN ({form}) SELECT 1")
+    assert session.sql("EXPLAIN (SELECT 1)").num_rows > 0

@@ -18,7 +18,8 @@ from metastore.config.sql import SqlSettings
 from metastore.duck.queries import Duck, Failure
 from metastore.sql.queries.composed_query import ComposedQuery
 from metastore.sql.queries.query_errors import Hints, error_of
-from metastore.sql.queries.relations import Relation, Relations
+from metastore.sql.queries.relation import Relation
+from metastore.sql.queries.relations import Relations
 from metastore.sql.queries.row_parts import HeldRows, RowPart, in_schema
 from metastore.sql.queries.select import PreparedQuery, QueryTable, QueryView, prepared_query, rows_of
 from metastore.sql.statement import Statement

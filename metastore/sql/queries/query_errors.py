@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from metastore.duck.queries import Failure
+from metastore.duck.typed_functions import INSTEAD
 from metastore.errors import InvalidRequestError
 from metastore.ground.suggestions import did_you_mean
 from metastore.lake.writes.row_changes import FILE
@@ -26,6 +27,11 @@ _SETTING: Final = re.compile(r';[; ]*Use "SET .*', re.DOTALL)
 _NO_FUNCTION: Final = re.compile(
     r"(?:No function matches the given name and argument types '|Could not choose a best candidate function for the "
     r'function call ")(?P<call>.+?)[\'"][.].*?Candidate functions:(?P<those>.*)',
+    re.DOTALL,
+)
+_UNKNOWN_FUNCTION: Final = re.compile(
+    r'(?:\w+ Function with name "?(?P<name>\w+)"? does not exist!(?:[\s;]*Did you mean "(?P<near>\w+)")?'
+    r"|Macro (?P<macro>\w+)\(\) does not support the supplied arguments).*",
     re.DOTALL,
 )
 _CANDIDATE: Final = re.compile(r"\t([^;\t]+?) -> ")
@@ -65,6 +71,12 @@ def _in_words_of_tables(message: str, columns: tuple[str, ...]) -> str:
         more = ", …" if len(those) > _FUNCTIONS else ""
         there = f"there is no function {call}; there are {listed}{more}"
         return f"{there}. Write a conversion, as CAST(… AS …), if it is meant"
+    if unknown := _UNKNOWN_FUNCTION.fullmatch(message):
+        name, near = unknown["name"] or unknown["macro"], unknown["near"]
+        if name.lower() in INSTEAD:
+            return f"there is no such function {name}; write {INSTEAD[name.lower()]}"
+        if near is not None:
+            return f"there is no function {name}; did you mean {near}? SHOW FUNCTIONS lists all"
     if f'"{FILE}"' in message:
         return "an aggregate has one value for many rows, and a change needs one for each row: compute it in a subquery"
     return _SETTING.sub("", message)

@@ -24,6 +24,7 @@ from metastore.errors import InvalidRequestError
 from metastore.ground.quoting import double_quoted
 from metastore.predicates.spark_sql import reason_of
 from metastore.sql.queries.lateral_views import lateral_views
+from metastore.sql.queries.sampled_percents import sampled_percents
 from metastore.sql.queries.table_changes import table_changes
 from metastore.sql.queries.version_clauses import RequestedVersion, version_clauses
 from metastore.sql.queries.written_values import in_duckdb_values
@@ -74,7 +75,7 @@ class QueryText:
         tokens = statement.tokens
         text = statement.text if text is None else text
         clauses = list(version_clauses(statement))
-        for start, end, new in reversed([*zoned_literals(statement)]):
+        for start, end, new in sorted([*zoned_literals(statement), *sampled_percents(statement)], reverse=True):
             text = _replace_text(text, start, end, new)
         for first, last, _ in clauses:
             text = _replace_text(text, tokens[first].start, tokens[last].end + 1, "")

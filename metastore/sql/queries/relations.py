@@ -15,13 +15,12 @@ of an Iceberg table is of one version.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 import pyarrow as pa
 from pyiceberg.expressions import AlwaysTrue
-from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 
 from metastore.components.information_schema import InformationSchema
@@ -51,10 +50,12 @@ from metastore.scan.arrow_types import arrow_schema
 from metastore.scan.directories import LEVEL
 from metastore.scan.pruning.row_id import ROW_ID
 from metastore.scan.scan import Scan
+from metastore.sources.naming import path_named
 from metastore.sql.queries.catalog_rows import CatalogRows
 from metastore.sql.queries.narrowed_read import NarrowedRead, fitting, in_memory, narrowed_by, of_changelog, of_scan
 from metastore.sql.queries.push_down import AskedRows
-from metastore.sql.queries.row_parts import RowsOnStore, rows_of_scan
+from metastore.sql.queries.relation import Relation
+from metastore.sql.queries.row_parts import rows_of_scan
 from metastore.sql.queries.time_travel import is_branch, table_at
 from metastore.sql.queries.versioned_names import versioned_name
 from metastore.sql.target import StatementTarget
@@ -62,36 +63,6 @@ from metastore.sql.views.expansion import ViewText
 from metastore.sql.views.freshness import typed_query
 from metastore.sql.views.names import Meaning, Names
 from metastore.sql.views.unlisted_columns import UNLISTED
-
-
-@dataclass(frozen=True)
-class Relation:
-    """Something that a query can read.
-
-    It has columns (``schema``), a function that reads some of them, and one that says which part is read. ``fits`` is
-    its Iceberg schema, if any.
-    """
-
-    schema: pa.Schema
-    read: Callable[[AskedRows], Iterator[pa.RecordBatch]]
-    narrow: Callable[[AskedRows], NarrowedRead]
-    fits: Schema | None = None
-    unlisted: Sequence[str] = ()
-    """Columns that ``*`` leaves out."""
-    left_out: Mapping[str, str] = field(default_factory=dict)
-    """Columns of the table that cannot be read, each with the reason."""
-    on_store: Callable[[AskedRows], RowsOnStore | None] = lambda _: None
-    """Returns the rows in parts for tasks; None if they are in no files that tasks can read."""
-
-    def batches(self, request: AskedRows) -> Iterator[pa.RecordBatch]:
-        """Yields rows in exactly the types of the schema."""
-        schema = self.part(request.columns)
-        found = self.read(request)  # planned at once, in the caller's thread
-        return (batch if batch.schema.equals(schema) else batch.cast(schema) for batch in found)
-
-    def part(self, columns: Sequence[str]) -> pa.Schema:
-        """Returns the schema of some columns."""
-        return pa.schema([self.schema.field(name) for name in columns])
 
 
 class Relations:
@@ -176,6 +147,8 @@ class Relations:
                     f"{parts[0]} has no versions: a changelog view shows the snapshots that it was created from"
                 )
             return _of_changelog(log)
+        if (by_path := self._info_of_path(parts)) is not None:
+            return self._relation_of_analyzed(by_path, version, named, unlisted)
         name = versioned_name(self._target.catalogs, parts).at(version)
         info = self.plugin_name(name.parts)
         try:
@@ -198,12 +171,18 @@ class Relations:
         """
         if (len(parts) == 2 and parts[0].lower() == NAME) or self._changelog(parts) is not None:
             return None
+        if (info := self._info_of_path(parts)) is not None:
+            return info
         parts = self._target.catalogs.full(parts)
         if len(parts) < 3:
             raise self._too_short(parts)
         if parts[0].lower() in {name.lower() for name in self._target.catalogs.names()}:
             return None
         return TableInfo(parts[0], parts[1], ".".join(parts[2:]))
+
+    def _info_of_path(self, parts: Sequence[str]) -> TableInfo | None:
+        path = path_named(self._target.settings.storage, parts)
+        return None if path is None else self._target.table_info(path)
 
     def _changelog(self, parts: Sequence[str]) -> Changelog | None:
         return self._target.catalogs.changelogs.get(parts[0].lower()) if len(parts) == 1 else None

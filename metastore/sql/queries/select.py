@@ -40,7 +40,8 @@ from metastore.sql.queries.narrowed_read import NarrowedRead
 from metastore.sql.queries.push_down import AskedRows, asked_of, condition_text
 from metastore.sql.queries.query_errors import Hints, error_of
 from metastore.sql.queries.query_text import QueryText, Reference
-from metastore.sql.queries.relations import Relation, Relations
+from metastore.sql.queries.relation import Relation
+from metastore.sql.queries.relations import Relations
 from metastore.sql.queries.row_parts import RowsOnStore
 from metastore.sql.queries.star_columns import stars_without
 from metastore.sql.statement import Statement

@@ -30,7 +30,7 @@ from metastore.lake.writes.table_writer import TableWriter
 from metastore.lake.writes.written_change import RowPlan, WrittenChange, write_change
 from metastore.sql.queries.composed_query import ComposedQuery
 from metastore.sql.queries.push_down import AskedRows
-from metastore.sql.queries.relations import Relation
+from metastore.sql.queries.relation import Relation
 from metastore.sql.queries.row_parts import AddressedFiles
 from metastore.sql.rows.merged_rows import MergedRows
 from metastore.sql.target import Dealt, QueriedRows, ReadRows, Rows

@@ -6,7 +6,7 @@
     SHOW SCHEMAS | DATABASES | NAMESPACES [FROM | IN catalog] [LIKE 'pattern']
     SHOW TABLES | VIEWS [FROM | IN schema] [LIKE 'pattern']
     SHOW FUNCTIONS [LIKE 'pattern']
-    DESCRIBE | DESC [TABLE] [EXTENDED | FORMATTED] name
+    DESCRIBE | DESC [TABLE] [EXTENDED | FORMATTED] name [column | 'pattern']
     USE catalog[.schema] | plugin.workspace
 
 A schema is ``plugin.workspace``, ``catalog.schema``, ``metastore.components`` or ``information_schema``. Without FROM,
@@ -29,7 +29,8 @@ from metastore.duck import typed_functions
 from metastore.duck.queries import Duck
 from metastore.errors import NotFoundError
 from metastore.ground.suggestions import did_you_mean
-from metastore.sql.queries.relations import Relation, Relations
+from metastore.sql.queries.relation import Relation
+from metastore.sql.queries.relations import Relations
 from metastore.sql.statement import Cursor, Name, Statement
 from metastore.sql.target import StatementTarget
 from metastore.sql.views.statements import DESCRIPTION, column_comments, rows_of_columns_left_out
@@ -112,13 +113,32 @@ def describe(target: StatementTarget, statement: Statement) -> pa.Table:
     extended = statement.word(start) in {"EXTENDED", "FORMATTED"} and len(statement.tokens) > start + 1
     cursor = Cursor(statement, start + extended)
     name = cursor.names("the name of a table")
-    cursor.end()
     columns = described_columns(target, statement, name)
+    if cursor.token is not None and not extended:
+        return _described_column(cursor, columns)
+    cursor.end()
     if not extended:
         return columns
     facts = _facts(target, [part.text for part in name])
     rows = [{"COLUMN_NAME": f"# {label}", "DATA_TYPE": value} for label, value in facts.items() if value]
     return pa.concat_tables([columns, pa.Table.from_pylist(rows, DESCRIPTION)])
+
+
+def _described_column(cursor: Cursor, columns: pa.Table) -> pa.Table:
+    """Returns the rows of ``columns`` that the rest of the statement names, a column or a pattern in single quotes."""
+    names = columns["COLUMN_NAME"].to_pylist()
+    if cursor.ahead(TokenType.STRING):
+        pattern = _pattern(cursor.advance().text)
+        kept = [pattern.fullmatch(str(name)) is not None for name in names]
+    else:
+        start = cursor.token
+        wanted = ".".join(part.text for part in cursor.names("a column"))
+        kept = [str(name).lower() == wanted.lower() for name in names]
+        if not any(kept):
+            message = f"there is no column {wanted}{did_you_mean(wanted, list(map(str, names)))}"
+            raise cursor.statement.error(message, start)
+    cursor.end()
+    return columns.filter(pa.array(kept, pa.bool_()))
 
 
 def _facts(target: StatementTarget, parts: list[str]) -> Mapping[str, str | None]:
@@ -198,9 +218,11 @@ def like(cursor: Cursor) -> re.Pattern[str] | None:
     """Read the rest of the statement: a LIKE pattern, or nothing."""
     pattern = cursor.expect(TokenType.STRING, "a pattern in single quotes").text if cursor.accept_word("LIKE") else None
     cursor.end()
-    if pattern is None:
-        return None
-    return re.compile("".join({"%": ".*", "_": "."}.get(each, re.escape(each)) for each in pattern), re.DOTALL)
+    return None if pattern is None else _pattern(pattern)
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    return re.compile("".join({"%": ".*", "_": "."}.get(each, re.escape(each)) for each in text), re.DOTALL)
 
 
 def _matching(names: Iterable[str], pattern: re.Pattern[str] | None) -> list[str]:
