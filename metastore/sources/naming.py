@@ -77,8 +77,8 @@ def is_path(table: str | PurePath) -> bool:
 def path_named(storage: Mapping[str, StoragePluginSettings], parts: Sequence[str]) -> str | None:
     """Returns the path that a name in SQL is, alone or as Drill's ``dfs.`/path```, below the plugin's connection.
 
-    Only a path with a scheme, or one that begins with a slash, a dot or ``~``, is told from a table's name; any other
-    name gives None. Raises InvalidRequestError for a path behind a word that is no plugin with folders.
+    Only a text with a scheme, or one that begins with a slash, a dot or ``~``, is a path; any other name gives None.
+    Raises InvalidRequestError for a path behind a word that is no plugin with folders.
     """
     *before, path = parts
     if len(before) > 1 or not _EXPLICIT.match(path):

@@ -90,7 +90,10 @@ MISTAKES: dict[str, tuple[Sequence[str], str]] = {
         "order is a reserved word: as the name of a column it needs quotes",
     ),
     "a sum of texts": (["sql", "SELECT sum(name) FROM sales"], "there is no function sum(VARCHAR); there are sum("),
-    "a function that slipped": (["sql", "SELECT cuont(*) FROM sales"], "there is no function cuont; did you mean count?"),
+    "a function that slipped": (
+        ["sql", "SELECT cuont(*) FROM sales"],
+        "there is no function cuont; did you mean count?",
+    ),
     "an insert into files": (
         ["sql", "INSERT INTO sales VALUES (1)"],
         "dfs is a plugin with tables of files, which are read only here",

@@ -20,7 +20,7 @@ def test_the_statements_of_the_guide_run(lake: Lake) -> None:
     """All of them, each with rows."""
     [script] = re.findall(r"<!-- tested -->\n```sql\n(.*?)```", GUIDE.read_text(), re.DOTALL)
     statements = split(script)
-    assert len(statements) == 11
+    assert len(statements) == 12
     for statement in statements:
         assert lake.session.sql(statement).num_rows > 0, statement
 
