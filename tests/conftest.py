@@ -65,6 +65,7 @@ pytest_plugins = [
     "services.clickhouse",
     "services.duckdb_iceberg",
     "services.iceberg_java",
+    "services.flink",
     "services.trino",
     "services.typesafe_config",
 ]
