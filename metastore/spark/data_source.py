@@ -132,9 +132,13 @@ def known_options(options: Mapping[str, str], known: Sequence[str]) -> dict[str,
 
 
 def settings_of(options: Mapping[str, str], keys: Mapping[str, str]) -> Settings:
-    """Returns the settings that options name, with ``keys`` of object stores. Raises ConfigError."""
+    """Returns the settings that options name, with ``keys`` of object stores. Raises ConfigError.
+
+    The processes in which Spark plans and commits have no session: they do all work themselves, whatever is configured.
+    """
     settings = _given_settings(options[SETTINGS]) if SETTINGS in options else load(options.get("conf"))
-    return with_keys_of_session(settings, keys)
+    here = replace(settings.engine, kind="local", sql="duckdb")
+    return with_keys_of_session(replace(settings, engine=here), keys)
 
 
 def _flag(options: Mapping[str, str], name: str) -> bool:
