@@ -12,7 +12,7 @@ import os
 import statistics
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -26,15 +26,14 @@ from metastore.spark import read_table
 _WARM_UP = 5
 
 
-def medians(spark: SparkSession, ms: Session, root: str, days: int, rounds: int) -> list[tuple[str, list[float]]]:
-    """Returns for each case the medians of CPU and of clock, of ours and of Spark, in seconds."""
+def medians(spark: SparkSession, ms: Session, root: str, days: int, rounds: int) -> Iterator[tuple[str, list[float]]]:
+    """Yields for each case the medians of CPU and of clock, of ours and of Spark, in seconds."""
     of_a_day = FILES_OF_A_DAY * ROWS_OF_A_FILE
     cases: dict[str, tuple[str | None, Sequence[str]]] = {
         "one file": (f"day = 1 AND n = {of_a_day}", [f"{root}/day=1/0.parquet"]),
         "a tenth": (f"day < {max(1, days // 10)}", [f"{root}/day={day}" for day in range(max(1, days // 10))]),
         "all": (None, [root]),
     }
-    found = []
     for name, (where, paths) in cases.items():
 
         def by_spark(where: str | None = where, paths: Sequence[str] = paths) -> DataFrame:
@@ -54,8 +53,7 @@ def medians(spark: SparkSession, ms: Session, root: str, days: int, rounds: int)
                     times[place].append(cpu_of_all() - cpu)
                     times[2 + place].append(time.perf_counter() - clock)
             assert counts[0] == counts[1], (name, counts)
-        found.append((name, [statistics.median(each) for each in times]))
-    return found
+        yield name, [statistics.median(each) for each in times]
 
 
 def main() -> None:
@@ -72,7 +70,7 @@ def main() -> None:
             print(f"Spark {spark.version}, {given.files:,} files, medians of {given.rounds}, seconds")
             print("case: CPU of read_table, of Spark; clock of read_table, of Spark")
             for name, times in medians(spark, ms, root, days, given.rounds):
-                print(f"{name}: " + ", ".join(f"{each:.2f}" for each in times))
+                print(f"{name}: " + ", ".join(f"{each:.2f}" for each in times), flush=True)
 
 
 if __name__ == "__main__":

@@ -100,6 +100,7 @@ def test_spark_in_ten_minutes(
         exec(compile(block, "docs/start/spark.md", "exec"), names)  # noqa: S102 - our own document
     said = capsys.readouterr().out
     assert "3 of 10 files are read" in said
+    assert "|corrected|" in said
     totals = names["ms"].sql("SELECT state, n, amount FROM lake.shop.totals").to_pylist()
     names["ms"].close()
     assert {row["state"]: row["n"] for row in totals} == {"new": 29, "corrected": 1, None: 1}
