@@ -35,7 +35,7 @@ from metastore.spark.data_source import SETTINGS, settings_option
 pytestmark = pytest.mark.spark
 
 SEED: Final = int(os.environ.get("PROGRAMS_SEED", "1"))
-PROGRAMS: Final = int(os.environ.get("PROGRAMS", "2"))
+PROGRAMS: Final = int(os.environ.get("PROGRAMS", "1"))
 COLUMNS: Final = (
     "id BIGINT, s VARCHAR, f FLOAT, d DOUBLE, dec DECIMAL(9, 2), day DATE, tz TIMESTAMPTZ, ntz TIMESTAMP, yes BOOLEAN, "
     "x VARBINARY, st STRUCT(a INTEGER, b VARCHAR), l ARRAY(DOUBLE), m MAP(VARCHAR, INTEGER)"
