@@ -104,7 +104,7 @@ def daemons(site: Any) -> Iterator[Daemons]:
     conf.write_text(f"""drill.metastore {{
         iceberg.location {{ base_path = "{site.folder}", relative_path = m }}
         catalogs.lake {{ type = sql, uri = "sqlite:///{site.folder}/lake.db", warehouse = "file://{site.folder}/lake" }}
-        daemon {{ interval = 200 ms, http.port = null, jitter = 0, lease.duration = 3 s }}
+        daemon {{ interval = 200 ms, http.port = null, jitter = 0, lease.duration = 10 s }}
         policies.namespaces."lake.shop".expire_snapshots {{ enabled = true, older_than = 0 s, schedule = "1 day" }}
     }}""")
     with ExitStack() as opened:

@@ -68,8 +68,9 @@ def test_the_tables_have_every_argument() -> None:
 
 
 def test_every_argument_is_told() -> None:
-    """In the code of a guide that names the procedure."""
-    code = ["".join(re.findall(r"```.*?```|`[^`]*`", path.read_text(), re.DOTALL)) for path in GUIDES.glob("*.md")]
+    """In the code of a guide, or a page of the reference, that names the procedure."""
+    pages = [*GUIDES.glob("*.md"), *GUIDES.parent.glob("reference/*.md")]
+    code = ["".join(re.findall(r"```.*?```|`[^`]*`", path.read_text(), re.DOTALL)) for path in pages]
     words = [set(re.findall(r"\w+", text)) for text in code]
     for name, arguments in ARGUMENTS.items():
         assert any({name, *arguments} <= told for told in words), (name, arguments)

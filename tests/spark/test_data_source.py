@@ -369,9 +369,10 @@ def read(reader: OwnTableReader) -> list[dict[str, Any]]:
 
 
 def test_settings_in_an_option_are_data(conf: Path) -> None:
-    """They come back as they were given, policies left out; anything else is refused, and never run."""
+    """They come back as they were given, without policies and engine; anything else is refused, and never run."""
     settings = load(conf)
     request = SourceRequest.of({"path": "dfs.tmp.t", SETTINGS: settings_option(settings)})
-    assert request.settings == replace(settings, policies=PolicySettings(), effective=(), warnings=())
+    here = replace(settings.engine, kind="local")
+    assert request.settings == replace(settings, policies=PolicySettings(), effective=(), warnings=(), engine=here)
     with pytest.raises(InvalidRequestError, match="holds no settings"):
         SourceRequest.of({"path": "dfs.tmp.t", SETTINGS: base64.b64encode(pickle.dumps(settings)).decode()})

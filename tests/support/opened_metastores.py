@@ -14,11 +14,11 @@ OpenMetastore = Callable[..., Metastore]
 
 
 def settings_in(root: str, properties: Mapping[str, str] | None = None, **iceberg: Any) -> Settings:
-    """Settings of a metastore below ``root``; ``properties`` open its store, ``iceberg`` are more of its keys."""
-    keys: dict[str, Any] = {"location": {"base_path": root, "relative_path": "metastore"}, **iceberg}
-    if properties:
-        # Without quotes, one key would be a path into another.
-        keys["config.properties"] = {f'"{key}"': value for key, value in properties.items()}
+    """Settings of a metastore below ``root``; ``properties`` open its store, ``iceberg`` are more keys, and win."""
+    # Without quotes, one key would be a path into another.
+    quoted = {f'"{key}"': value for key, value in (properties or {}).items()}
+    place = {"base_path": root, "relative_path": "metastore"}
+    keys = {"location": place, **({"config.properties": quoted} if quoted else {}), **iceberg}
     return Settings.from_mapping({"drill.metastore.iceberg": keys}, environ={})
 
 
