@@ -1,4 +1,4 @@
-"""Question: what ``read_table`` costs beside Spark's own reader that is told what pruning leaves.
+"""Question: what ``read_table`` costs beside Spark's own reader, which gets the files that pruning leaves.
 
 ``python -m benchmarks.pruned_reads --files 10000 --rounds 7`` builds small Parquet files in directories of ten,
 analyzes them, and counts the rows of one file, of a tenth of the directories, and of all. Spark gets the one path, the

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -67,6 +66,7 @@ class VirtualCatalog(ServedCatalog):
     def __init__(self, name: str, catalogs: Catalogs, cache: FileCache, freshness: FolderLooks | None = None) -> None:
         super().__init__(name, catalogs, cache, freshness)
         self._tables = catalogs.metastore.tables
+        self._now_ms = catalogs.metastore.clock.now_ms
         self._base = catalogs.metastore.settings.iceberg.base_location
         self._made: LRUCache[tuple[TableInfo, int], TableMetadata] = LRUCache(_TABLES)
         self._making = threading.Lock()
@@ -163,18 +163,19 @@ class VirtualCatalog(ServedCatalog):
             known = self._made.get(key)
         if known is None:
             # Without the lock, as other tables are not to wait for a large one. Two threads may make the same.
-            known = _metadata_of(stored, self._location((stored.table.workspace,), stored.table.name))
+            location = self._location((stored.table.workspace,), stored.table.name)
+            known = _metadata_of(stored, location, self._now_ms())
             with self._making:
                 self._made[key] = known
         return known
 
 
-def _metadata_of(stored: StoredTable, location: str) -> TableMetadata:
+def _metadata_of(stored: StoredTable, location: str, now_ms: int) -> TableMetadata:
     try:
         columns = agreed_columns(stored, PublishedColumns(), frozenset(stored.segments))
     except UnfitFilesError as error:
         raise InvalidRequestError(f"other engines would read {stored.table} wrong: {error}") from error
-    schema, spec, now_ms = columns.schema, columns.spec(), time.time_ns() // 1_000_000
+    schema, spec = columns.schema, columns.spec()
     made = new_table_metadata(
         schema,
         spec,

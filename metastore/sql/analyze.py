@@ -35,6 +35,7 @@ from metastore.lake.formats.text.text_options import is_option
 from metastore.model.column_path import ColumnPath, quote
 from metastore.model.identity import TableInfo
 from metastore.model.vocabulary import MetadataType
+from metastore.sources.naming import path_named
 from metastore.sql.call import constant
 from metastore.sql.statement import Cursor, Statement
 from metastore.sql.target import StatementTarget
@@ -210,13 +211,14 @@ def _request(cursor: Cursor, *, needs_words: bool = True) -> AnalyzeRequest:
 
 
 def _table(target: StatementTarget, cursor: Cursor) -> TableInfo | str:
-    first = cursor.token
-    names = cursor.names("the name of a table")
-    if len(names) == 1 and names[0].exact and names[0].text[:1] in ("/", "."):
-        return names[0].text
+    names = cursor.table()
+    with cursor.statement.at(names[0].token):
+        path = path_named(target.settings.storage, [name.text for name in names])
+    if path is not None:
+        return path
     parts = target.catalogs.full([name.text for name in names])
     if len(parts) < 3:
-        raise cursor.statement.error("a table is named plugin.workspace.table", first)
+        raise cursor.statement.error("a table is named plugin.workspace.table", names[0].token)
     return TableInfo(parts[0], parts[1], ".".join(parts[2:]))
 
 

@@ -224,6 +224,13 @@ class Cursor:
             found.append(self.name(what))
         return found
 
+    def table(self) -> list[Name]:
+        """Read the name of a table, or a text in single quotes in its place: the path of a table."""
+        if self.ahead(TokenType.STRING):
+            token = self.advance()
+            return [Name(token.text, True, token)]
+        return self.names("the name of a table")
+
     def end(self) -> None:
         """Raises InvalidRequestError if any token is left."""
         if self.token is not None:

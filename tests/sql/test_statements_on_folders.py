@@ -48,8 +48,10 @@ def test_a_path_is_the_name_of_its_table(session: Session, folder: Path, name: s
     files = f"{folder / table}{'/*/*.parquet' if table == 'sales' else ''}"
     counted = duckdb.connect().execute(f"SELECT count(*) AS n FROM '{files}'").fetchall()
     assert session.sql(f"SELECT count(*) AS n FROM {path}").to_pylist() == [{"n": counted[0][0]}]
-    if not name.startswith("'"):
-        assert session.sql(f"DESCRIBE {path}").equals(session.sql(f'DESCRIBE dfs.shop."{table}"'))
+    for statement in ("DESCRIBE", "DESCRIBE EXTENDED", "SHOW COLUMNS FROM", "SHOW STATS FOR"):
+        assert session.sql(f"{statement} {path}").equals(session.sql(f'{statement} dfs.shop."{table}"'))
+    [analyzed] = session.sql(f"ANALYZE TABLE {path} REFRESH METADATA").to_pylist()
+    assert analyzed["summary"].startswith(f"dfs.shop.{table} ")
 
 
 def test_a_path_follows_the_connection_of_its_plugin(tmp_path: Path, folder: Path) -> None:
@@ -70,6 +72,7 @@ def test_a_path_follows_the_connection_of_its_plugin(tmp_path: Path, folder: Pat
             "column 15: unknown table or view .*salse; did you mean dfs",
         ),
         ("SELECT 1 FROM parquet.`{0}/sales`", InvalidRequestError, "column 15: parquet is no plugin .* the path alone"),
+        ("ANALYZE TABLE parquet.`{0}/sales` REFRESH METADATA", InvalidRequestError, "column 15: parquet is no plugin"),
         ("DESCRIBE dfs.shop.sales nmae", InvalidRequestError, "column 25: there is no column nmae; did you mean name"),
         ("DESCRIBE dfs.shop.sales id ts", InvalidRequestError, "the end of the statement is expected, not ts"),
         ("SELECT date_format(ts, 'yyyy') FROM dfs.shop.sales", InvalidRequestError, "column 8: .*; write strftime"),

@@ -112,7 +112,7 @@ def describe(target: StatementTarget, statement: Statement) -> pa.Table:
     start = 2 if statement.word(1) == "TABLE" and len(statement.tokens) > 2 else 1
     extended = statement.word(start) in {"EXTENDED", "FORMATTED"} and len(statement.tokens) > start + 1
     cursor = Cursor(statement, start + extended)
-    name = cursor.names("the name of a table")
+    name = cursor.table()
     columns = described_columns(target, statement, name)
     if cursor.token is not None and not extended:
         return _described_column(cursor, columns)

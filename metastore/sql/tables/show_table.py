@@ -51,7 +51,7 @@ def show_columns(target: StatementTarget, statement: Statement) -> pa.Table:
     cursor = Cursor(statement, 2)
     if not cursor.accept_word("IN"):
         cursor.expect_word("FROM")
-    names = cursor.names("the name of a table")
+    names = cursor.table()
     pattern = like(cursor)
     found = described_columns(target, statement, names)
     kept = [pattern is None or bool(pattern.fullmatch(str(name))) for name in found["COLUMN_NAME"].to_pylist()]
@@ -64,7 +64,7 @@ def show_stats(target: StatementTarget, statement: Statement) -> pa.Table:
     cursor.expect_word("FOR")
     if cursor.ahead(TokenType.L_PAREN):
         return _stats_of_query(target, statement)
-    names = cursor.names("the name of a table")
+    names = cursor.table()
     with statement.at(names[0].token):
         info = Relations(target).plugin_name([name.text for name in names])
     if info is not None:
