@@ -26,7 +26,7 @@ class TlsSettings:
 
 @dataclass(frozen=True)
 class ServeLimits:
-    """Most connections at a time, bytes of a request's body, time of one request, and names in one page.
+    """Most connections at a time, bytes of a body, time of a request, names in a page, and files in a part of a plan.
 
     ``renewal`` is how long a load waits for a published table to be renewed.
     """
@@ -36,6 +36,7 @@ class ServeLimits:
     request: timedelta = timedelta(seconds=30)
     renewal: timedelta = timedelta(seconds=10)
     page: int = 1000
+    plan: int = 5000
 
 
 @dataclass(frozen=True)
@@ -101,6 +102,7 @@ def serve_settings(
             request=request,
             renewal=renewal,
             page=limits.require("page", limits.whole("page", least=1)),
+            plan=limits.require("plan", limits.whole("plan", least=1)),
         ),
     )
 

@@ -67,7 +67,10 @@ class Application:
         }
         self._threads = {name: ThreadPoolExecutor(_THREADS, f"serve-{name}") for name in settings.warehouses}
         routes = [Route("/v1/config", self._config, methods=["GET"])]
-        routes += [Route(path, self._endpoint(handler), methods=[method]) for method, path, handler in handlers.ROUTES]
+        routes += [
+            Route(path.replace("-", "_"), self._endpoint(handler), methods=[method])
+            for method, path, handler in handlers.ROUTES
+        ]
         routes += [] if console is None else [Route("/{page:path}", self._page, methods=["GET"])]
         self._starlette = Starlette(routes=routes, exception_handlers={HTTPException: _refuse_unrouted})
         self._starlette.router.redirect_slashes = False

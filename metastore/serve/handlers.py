@@ -17,12 +17,13 @@ from urllib.parse import quote
 from pyiceberg.typedef import Identifier
 
 from metastore.config.serve import ServeSettings
+from metastore.errors import NotFoundError
 from metastore.lake.iceberg.catalogs.pointers import Pointer
 from metastore.serve import answers
 from metastore.serve.answers import DONE, RestAnswer
 from metastore.serve.reports import kept_of
 from metastore.serve.requests import CatalogRequest, Page, Refusal, bad_request
-from metastore.serve.scan_requests import scan_request
+from metastore.serve.scan_requests import PlanPart, ScanRequest, part_request, scan_request
 from metastore.serve.served_catalog import ServedCatalog
 from metastore.serve.virtual_catalog import PLANNED_HERE, VirtualCatalog
 
@@ -44,7 +45,7 @@ def config(settings: ServeSettings, request: CatalogRequest) -> RestAnswer:
         raise unknown_catalog(settings)
     chosen = name or names[0]
     plans = chosen in settings.virtual_tables
-    endpoints = [f"{method} {path}" for method, path, handler in ROUTES if plans or handler is not _plan_scan]
+    endpoints = [f"{method} {path}" for method, path, handler in ROUTES if plans or handler not in _OF_PLANS]
     overrides = {"prefix": quote(chosen), **(PLANNED_HERE if plans else {})}
     return answers.ok_answer({"defaults": {}, "overrides": overrides, "endpoints": endpoints})
 
@@ -130,17 +131,50 @@ def _take_report(catalog: ServedCatalog, request: CatalogRequest, settings: Serv
 
 
 def _plan_scan(catalog: ServedCatalog, request: CatalogRequest, settings: ServeSettings) -> RestAnswer:
+    planning = _planning(catalog, request)
+    wanted = scan_request(request.document())
+    return answers.ok_answer({"status": "completed", **_answer_plan(planning, request, settings, wanted, None)})
+
+
+def _fetch_tasks(catalog: ServedCatalog, request: CatalogRequest, settings: ServeSettings) -> RestAnswer:
+    planning = _planning(catalog, request)
+    wanted, part = part_request(request.document())
+    try:
+        return answers.ok_answer(_answer_plan(planning, request, settings, wanted, part))
+    except NotFoundError as error:
+        raise Refusal(HTTPStatus.NOT_FOUND, "NoSuchPlanTaskException", str(error)) from error
+
+
+def _no_plan(catalog: ServedCatalog, request: CatalogRequest, _: ServeSettings) -> RestAnswer:
+    """Answer for a plan by its id: plans are complete at once and not kept, so no id was ever given."""
+    _planning(catalog, request)
+    raise Refusal(HTTPStatus.NOT_FOUND, "NoSuchPlanIdException", "no plan is kept here: a plan is answered at once")
+
+
+def _planning(catalog: ServedCatalog, request: CatalogRequest) -> VirtualCatalog:
+    """Return the catalog of a table that is there, if it plans scans. Raises Refusal."""
     if not isinstance(catalog, VirtualCatalog):  # As whatever else a catalog does not have.
         raise Refusal(HTTPStatus.FORBIDDEN, "ForbiddenException", READ_ONLY)
-    wanted, namespace, name = scan_request(request.document()), request.namespace, request.name("table")
     _pointer(catalog, request)
-    tasks = catalog.plan(namespace, name, wanted)
-    if tasks is None:
+    return catalog
+
+
+def _answer_plan(
+    catalog: VirtualCatalog,
+    request: CatalogRequest,
+    settings: ServeSettings,
+    wanted: ScanRequest,
+    part: PlanPart | None,
+) -> dict[str, Any]:
+    namespace, name = request.namespace, request.name("table")
+    planned = catalog.plan(namespace, name, wanted, settings.limits.plan, part)
+    if planned is None:
         raise _no_table(namespace, name)
     if settings.reports == "log":
         table = ".".join((catalog.name, *namespace, name))
-        _log.info("plan %s", json.dumps({"table": table, "result-data-files": len(tasks)}))
-    return answers.ok_answer({"status": "completed", "file-scan-tasks": tasks})
+        _log.info("plan %s", json.dumps({"table": table, "result-data-files": len(planned.tasks)}))
+    tokens = {"plan-tasks": planned.tokens(wanted)} if planned.parts else {}
+    return {"file-scan-tasks": planned.tasks, **tokens}
 
 
 def _load_view(catalog: ServedCatalog, request: CatalogRequest, _: ServeSettings) -> RestAnswer:
@@ -195,8 +229,14 @@ ROUTES: Final[Sequence[tuple[str, str, Handler]]] = (
     ("GET", _TABLE, _load_table),
     ("POST", f"{_TABLE}/metrics", _take_report),
     ("POST", f"{_TABLE}/plan", _plan_scan),
+    ("GET", f"{_TABLE}/plan/{{plan-id}}", _no_plan),
+    ("DELETE", f"{_TABLE}/plan/{{plan-id}}", _no_plan),
+    ("POST", f"{_TABLE}/tasks", _fetch_tasks),
     ("GET", f"{_NAMESPACE}/views", _list_views),
     ("HEAD", _VIEW, _has_view),
     ("GET", _VIEW, _load_view),
 )
 """Method, path and handler, as they are routed: HEAD before the GET of the same path."""
+
+_OF_PLANS: Final = (_plan_scan, _no_plan, _fetch_tasks)
+"""What only virtual tables have."""

@@ -2,20 +2,22 @@
 
 Place in the flow: handlers ask it as they ask :class:`metastore.serve.served_catalog.ServedCatalog`. A load makes the
 table's metadata from stored units, by what publications make it of. Its snapshot has no manifests: its id is the
-version of the metastore, and :meth:`VirtualCatalog.plan` answers which files a scan of it reads. A client that reads
-manifests itself fails, as there are none.
+sequence number of the table's last change, and :meth:`VirtualCatalog.plan` answers which files a scan of it reads. A
+client that reads manifests itself fails, as there are none.
 
 Promises: a plan has every file with a row that satisfies the condition. Conditions on columns of directories are
 decided exactly, since clients do not test these again. What some engine would read wrong is refused, as by
-``publish_table``.
+``publish_table``. Changes of other tables cost nothing: what is kept is named by the table's own last change. A part of
+a plan is made when it is fetched, so no more than one part is in memory.
 """
 
 from __future__ import annotations
 
 import json
-import threading
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any, Final
 
 from cachetools import LRUCache
@@ -24,7 +26,7 @@ from pyiceberg.expressions import BooleanExpression
 from pyiceberg.expressions.visitors import expression_evaluator, inclusive_projection
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
-from pyiceberg.table.metadata import TableMetadata, new_table_metadata
+from pyiceberg.table.metadata import TableMetadata, TableMetadataV2, new_table_metadata
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRef, SnapshotRefType
 from pyiceberg.table.snapshots import Operation, Snapshot, Summary
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
@@ -32,26 +34,27 @@ from pyiceberg.typedef import Identifier, Record
 
 from metastore.analyze.worklist import analyzed_tables
 from metastore.components.catalogs import Catalogs
-from metastore.errors import InvalidRequestError
+from metastore.errors import InvalidRequestError, NotFoundError
 from metastore.lake.iceberg.catalogs.open_tables import FileCache
 from metastore.lake.iceberg.catalogs.pointers import Pointer
-from metastore.lake.iceberg.manifests.entries_of_columns import FilesInColumns
 from metastore.lake.stores.locations import is_local
 from metastore.model.identity import TableInfo
 from metastore.procedures.publishing.agreement import UnfitFilesError, agreed_columns
 from metastore.procedures.publishing.columns import PublishedColumns
 from metastore.procedures.publishing.metrics import files_in_columns
 from metastore.procedures.publishing.published_table import PathSpelling, properties_of
-from metastore.procedures.publishing.stored_table import StoredTable
+from metastore.procedures.publishing.stored_table import LastChange, StoredTable
 from metastore.scan.pruning.prune import prune
-from metastore.scan.pruning.stored_units import StoredUnits, units_of
+from metastore.scan.pruning.stored_units import StoredUnits, in_newest, units_of
 from metastore.serve.answers import etag_of, loaded_table
 from metastore.serve.freshness import FolderLooks, StalePublication
 from metastore.serve.requests import Page, Snapshots
-from metastore.serve.scan_requests import ScanRequest, typed_condition
+from metastore.serve.scan_requests import PlannedScan, PlanPart, ScanRequest, typed_condition
 from metastore.serve.served_catalog import LoadedTable, ServedCatalog
 
-_TABLES: Final = 1_000
+_TABLES: Final = 10_000
+_DECODED: Final = 10
+"""Metadata as objects takes about ten times the memory of its JSON."""
 
 PLANNED_HERE: Final = {"scan-planning-mode": "server"}
 """What tells a client to ask for plans: Iceberg for Java reads it of the table, PyIceberg of the catalog."""
@@ -68,8 +71,7 @@ class VirtualCatalog(ServedCatalog):
         self._tables = catalogs.metastore.tables
         self._now_ms = catalogs.metastore.clock.now_ms
         self._base = catalogs.metastore.settings.iceberg.base_location
-        self._made: LRUCache[tuple[TableInfo, int], TableMetadata] = LRUCache(_TABLES)
-        self._making = threading.Lock()
+        self._changes: LRUCache[tuple[TableInfo, int], LastChange] = LRUCache(_TABLES)
 
     def namespaces(self, above: Identifier, page: Page | None) -> Sequence[str] | None:
         """Return the workspaces that have analyzed tables, sorted; they have no namespaces in them."""
@@ -98,11 +100,8 @@ class VirtualCatalog(ServedCatalog):
         return None
 
     def pointer(self, namespace: Identifier, name: str) -> Pointer | None:
-        """Return which version of a table is the newest; None if there is no table of this name."""
-        version = self._tables.metadata.version
-        if self._stored_table(namespace, name, version) is None:
-            return None
-        return Pointer(f"{self._location(namespace, name)}/metadata/v{version}.metadata.json", version, version)
+        """Return the last change of a table as its pointer; None if there is no table of this name."""
+        return in_newest(self._tables, lambda version: self._pointer(namespace, name, version))
 
     def renew_table(
         self,
@@ -121,27 +120,64 @@ class VirtualCatalog(ServedCatalog):
 
         Raises InvalidRequestError with what some engine would read wrong.
         """
-        stored = self._stored_table(namespace, name, pointer.version or 0)
-        if stored is None:
-            return None
-        document = json.loads(self._metadata(stored).model_dump_json())
-        body = loaded_table(pointer.location, document, snapshots, PLANNED_HERE)
-        return LoadedTable(etag_of(pointer, snapshots), body, None)
+        kept = self._cache.find(etag_of(pointer, snapshots))
+        if isinstance(kept, LoadedTable):
+            return kept
 
-    def plan(self, namespace: Identifier, name: str, request: ScanRequest) -> list[dict[str, Any]] | None:
+        def load(version: int) -> LoadedTable | None:
+            newest, stored = self._pointer(namespace, name, version), self._stored_table(namespace, name, version)
+            if newest is None or stored is None:
+                return None
+            document = json.loads(self._metadata(stored).model_dump_json())
+            etag, body = etag_of(newest, snapshots), loaded_table(newest.location, document, snapshots, PLANNED_HERE)
+            loaded = LoadedTable(etag, body, None)
+            self._cache.put(etag, loaded, len(body))
+            return loaded
+
+        return in_newest(self._tables, load)
+
+    def plan(
+        self, namespace: Identifier, name: str, request: ScanRequest, most: int, part: PlanPart | None = None
+    ) -> PlannedScan | None:
         """Return the tasks of a scan, one for each file that it reads; None if there is no such table.
 
+        There are at most ``most`` tasks, and parts for the others: ``part`` is one that an earlier answer had.
         Raises Refusal for a condition that does not fit, NotFoundError for a snapshot that is not known.
         """
-        version = self._tables.metadata.version if request.snapshot_id is None else request.snapshot_id
-        stored = self._stored_table(namespace, name, version)
-        if stored is None:
-            return None
+
+        def plan(newest: int) -> PlannedScan | None:
+            version = self._version_of(namespace, name, request.snapshot_id, newest)
+            stored = self._stored_table(namespace, name, version)
+            return None if stored is None else self._plan(stored, request, most, part)
+
+        return in_newest(self._tables, plan)
+
+    def _plan(self, stored: StoredTable, request: ScanRequest, most: int, part: PlanPart | None) -> PlannedScan:
         metadata = self._metadata(stored)
         condition = typed_condition(request, metadata.schema())
-        units = units_of(StoredUnits(self._tables, stored.table, version))
-        wanted = frozenset(prune(condition, units).paths)
-        return list(_tasks(stored, metadata.location, metadata.schema(), metadata.spec(), wanted, condition))
+        keys = None if part is None else part.keys_among(list(stored.segments))
+        units = units_of(StoredUnits(self._tables, stored.table, stored.version, only=keys))
+        found = sorted((stored.key_of(path), path) for path in prune(condition, units).paths)
+        if part is not None:
+            found = found[bisect_left(found, part.first) : bisect_right(found, part.last)]
+        now = found[:most] if request.can_be_parted else found
+        later = [PlanPart(found[at], found[at : at + most][-1]) for at in range(len(now), len(found), most)]
+        wanted = dict.fromkeys(path for _, path in now)
+        keys_now = frozenset(key for key, _ in now)
+        tasks = list(_tasks(stored, metadata.location, metadata.schema(), metadata.spec(), wanted, keys_now, condition))
+        return PlannedScan(tasks, metadata.current_snapshot_id or 0, later)
+
+    def _version_of(self, namespace: Identifier, name: str, snapshot_id: int | None, newest: int) -> int:
+        """Return the version of the metastore in which a table is as in a snapshot. Raises NotFoundError."""
+        pointer = self._pointer(namespace, name, newest)
+        if pointer is None or snapshot_id in (None, pointer.version):
+            return newest
+        state = self._tables.backing.table.state()
+        for each in () if state is None else state.metadata.snapshots:
+            if each.sequence_number == snapshot_id:
+                return each.snapshot_id
+        table = self._info(namespace, name)
+        raise NotFoundError(f"snapshot {snapshot_id} of {table} is not kept (any more): load the table again")
 
     def _own(self) -> list[TableInfo]:
         return [each for each in analyzed_tables(self._tables) if each.storage_plugin == self.name]
@@ -152,21 +188,38 @@ class VirtualCatalog(ServedCatalog):
     def _stored_table(self, namespace: Identifier, name: str, version: int) -> StoredTable | None:
         return StoredTable.of(self._tables, self._info(namespace, name), version) if len(namespace) == 1 else None
 
+    def _pointer(self, namespace: Identifier, name: str, version: int) -> Pointer | None:
+        change = self._last_change(self._info(namespace, name), version) if len(namespace) == 1 else None
+        if change is None:
+            return None
+        number, location = change.sequence_number, self._location(namespace, name)
+        return Pointer(f"{location}/metadata/v{number}.metadata.json", change, number)
+
+    def _last_change(self, table: TableInfo, version: int) -> LastChange | None:
+        with self._lock:
+            known = self._changes.get((table, version))
+        if known is not None:
+            return known
+        stored = StoredTable.of(self._tables, table, version)
+        if stored is None:
+            return None
+        with self._lock:
+            self._changes[table, version] = stored.last_change
+        return stored.last_change
+
     def _location(self, namespace: Identifier, name: str) -> str:
         """Return a folder that is nowhere near the data, and that nobody makes."""
         folder = "/".join((self._base.rstrip("/"), "virtual", self.name, *namespace, name))
         return f"file://{folder}" if is_local(folder) and folder.startswith("/") else folder
 
     def _metadata(self, stored: StoredTable) -> TableMetadata:
-        key = (stored.table, stored.version)
-        with self._making:
-            known = self._made.get(key)
-        if known is None:
-            # Without the lock, as other tables are not to wait for a large one. Two threads may make the same.
+        # Two threads may make the same, as other tables are not to wait for a large one.
+        key = f"virtual {stored.table} {self._last_change(stored.table, stored.version)}"
+        known = self._cache.find(key)
+        if not isinstance(known, TableMetadataV2):
             location = self._location((stored.table.workspace,), stored.table.name)
             known = _metadata_of(stored, location, self._now_ms())
-            with self._making:
-                self._made[key] = known
+            self._cache.put(key, known, _DECODED * len(known.model_dump_json()))
         return known
 
 
@@ -185,7 +238,7 @@ def _metadata_of(stored: StoredTable, location: str, now_ms: int) -> TableMetada
         uuid.uuid5(uuid.NAMESPACE_URL, location),
     )
     snapshot = Snapshot(
-        snapshot_id=stored.version,
+        snapshot_id=stored.last_change.sequence_number,
         sequence_number=1,
         timestamp_ms=now_ms,
         manifest_list=f"{location}/metadata/planned-by-the-server.avro",
@@ -210,29 +263,38 @@ def _tasks(
     location: str,
     schema: Schema,
     spec: PartitionSpec,
-    wanted: frozenset[str],
+    wanted: Container[str],
+    keys: Collection[str],
     condition: BooleanExpression,
 ) -> Iterator[dict[str, Any]]:
-    """Yield the tasks for the files ``wanted`` whose directories satisfy ``condition``."""
+    """Yield the tasks for the files ``wanted`` of the segments ``keys`` whose directories satisfy ``condition``."""
     partition_type = spec.partition_type(schema)
     projected = inclusive_projection(schema, spec)(condition)
     is_kept = expression_evaluator(Schema(*partition_type.fields), projected, case_sensitive=True)
     kinds: list[Any] = [field.field_type for field in partition_type.fields]
     spelling = PathSpelling.of(location, stored.root)
-    for units in stored.units({stored.key_of(path) for path in wanted}):
-        files: FilesInColumns = files_in_columns(units, PublishedColumns(), stored.partition, spelling.location)
+
+    @cache
+    def partition_now(values: tuple[Any, ...]) -> list[Any] | None:
+        """Return the values of a partition as JSON; None for one that the condition excludes."""
+        if not is_kept(Record(*values)):
+            return None
+        return [None if each is None else to_json(kind, each) for kind, each in zip(kinds, values, strict=True)]
+
+    for units in stored.units(keys):
+        files = files_in_columns(units, PublishedColumns(), cache(stored.partition), spelling.location)
         facts = zip(files.paths, files.partitions, files.rows, files.sizes, files.splits, strict=True)
-        for path, key, rows, size, splits in facts:
-            if spelling.path(path) in wanted and is_kept(Record(*key)):
-                values = zip(kinds, key, strict=True)
-                file = {
-                    "content": "data",
-                    "file-path": path,
-                    "file-format": "parquet",
-                    "spec-id": spec.spec_id,
-                    "partition": [None if value is None else to_json(kind, value) for kind, value in values],
-                    "record-count": rows,
-                    "file-size-in-bytes": size,
-                    **({"split-offsets": splits} if splits else {}),
-                }
-                yield {"data-file": file, "residual-filter": True}
+        for path, values, rows, size, splits in facts:
+            if spelling.path(path) not in wanted or (partition := partition_now(values)) is None:
+                continue
+            file = {
+                "content": "data",
+                "file-path": path,
+                "file-format": "parquet",
+                "spec-id": spec.spec_id,
+                "partition": partition,
+                "record-count": rows,
+                "file-size-in-bytes": size,
+                **({"split-offsets": splits} if splits else {}),
+            }
+            yield {"data-file": file, "residual-filter": True}

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from support.served_lake import Lake
+from support.virtual_lake import write
 
 
 @pytest.fixture
@@ -22,6 +23,14 @@ def make_lake(tmp_path: Path) -> Iterator[Callable[..., Lake]]:
             return lake
 
         yield make
+
+
+@pytest.fixture
+def virtual(make_lake: Callable[..., Lake]) -> Lake:
+    """A lake whose plugin is served, beside a catalog."""
+    lake = make_lake(virtual_tables=["dfs"], catalogs=["lake"], metrics_reports="log")
+    write(lake)
+    return lake
 
 
 @pytest.fixture(scope="module")

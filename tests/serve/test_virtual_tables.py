@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import json
-from datetime import date, datetime, timedelta
-from decimal import Decimal
-from pathlib import Path
+import shutil
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -21,71 +18,11 @@ from pyiceberg.schema import Schema
 from pyiceberg.types import BinaryType, DateType, NestedField, StringType, TimestampType
 from services.iceberg_java import IcebergJava
 from support.served_lake import Lake, MakeLake
+from support.virtual_lake import CONDITIONS, DAYS, FILES, parted, plain, planned, write
 
 from metastore.errors import ConfigError
 from metastore.serve.requests import Refusal
 from metastore.serve.scan_requests import scan_request, typed_condition
-
-DAYS = 5
-FILES = 4 * DAYS
-
-
-def write(lake: Lake, folder: str = "t", days: str = "region=r{day}") -> None:
-    """Four files of ten rows for each of five directories; half of the files lack the column ``extra``."""
-    for number in range(FILES):
-        ids = range(number * 10, number * 10 + 10)
-        columns: dict[str, Any] = {
-            "id": list(ids),
-            "name": [f"name {each:05d}" for each in ids],
-            "price": [Decimal(each) / 100 for each in ids],
-            "moment": [datetime(2026, 11, 1) + timedelta(hours=each) for each in ids],
-            "born": [date(2000, 1, 1) + timedelta(days=each) for each in ids],
-        }
-        if number % 2:
-            columns["extra"] = list(ids)
-        place = Path(lake.folder, "data", folder, days.format(day=number % DAYS + 1))
-        place.mkdir(parents=True, exist_ok=True)
-        pq.write_table(pa.table(columns), place / f"{number}.parquet")
-    lake.session.analyze(f"dfs.w.{folder}")
-
-
-def plain(lake: Lake, condition: str, folder: str = "t") -> list[int]:
-    """The ids of the plain files, by DuckDB."""
-    files = f"read_parquet('{lake.folder}/data/{folder}/*/*.parquet', union_by_name = true, hive_partitioning = true)"
-    with duckdb.connect() as engine:
-        return [each for (each,) in engine.sql(f"SELECT id FROM {files} WHERE {condition} ORDER BY id").fetchall()]
-
-
-def planned(lake: Lake, filter_: Any, **more: Any) -> Any:
-    """What the server answers to the request for a plan."""
-    body = json.dumps({"filter": filter_, **more}).encode()
-    return lake.ask("/v1/dfs/namespaces/w/tables/t/plan", "POST", body, Content_Type="application/json")
-
-
-@pytest.fixture
-def virtual(make_lake: MakeLake) -> Lake:
-    """A lake whose plugin is served, beside a catalog."""
-    lake = make_lake(virtual_tables=["dfs"], catalogs=["lake"], metrics_reports="log")
-    write(lake)
-    return lake
-
-
-CONDITIONS = [
-    ("id >= 55 AND id <= 57", 1),
-    ("region = 'r2'", 4),
-    ("region = 'r2' AND id < 20", 1),
-    ("region IN ('r1', 'r5')", 8),
-    ("NOT (region = 'r1')", 16),
-    ("name = 'name 00123'", 1),
-    ("extra > 185", 1),
-    ("extra IS NULL", 10),
-    ("price < 0.05", 1),
-    ("moment >= '2026-11-09T00:00:00'", 1),
-    ("born = '2000-03-01'", 1),
-    ("name LIKE 'name 0001%'", 1),
-    ("id < 5 OR region = 'r3'", 5),
-    ("id > 1000", 0),
-]
 
 
 @pytest.mark.parametrize(("condition", "files"), CONDITIONS)
@@ -122,6 +59,28 @@ def test_a_snapshot_is_a_version(virtual: Lake) -> None:
     assert len(list(table.scan(snapshot_id=version).plan_files())) == FILES
     assert len(list(table.refresh().scan().plan_files())) == FILES + 1
     assert planned(virtual, True, **{"snapshot-id": 999_999}).error == (404, "NotFoundException")
+
+
+def test_a_change_of_another_table_changes_nothing(virtual: Lake) -> None:
+    """The tag stays, and a snapshot can be planned although the version in which it was made has expired."""
+    path = "/v1/dfs/namespaces/w/tables/t"
+    loaded = virtual.ask(path)
+    write(virtual, "other")
+    assert virtual.ask(path, If_None_Match=loaded.headers["etag"]).status == 304
+    assert virtual.session.metastore.tables.expiration.expire().versions
+    assert virtual.ask(path, If_None_Match=loaded.headers["etag"]).status == 304
+    snapshot = loaded.document["metadata"]["current-snapshot-id"]
+    assert len(planned(virtual, True, **{"snapshot-id": snapshot}).document["file-scan-tasks"]) == FILES
+
+
+def test_a_file_that_went_changes_the_tag(virtual: Lake) -> None:
+    """Also if its whole directory went, for which ANALYZE writes no file's metadata."""
+    path = "/v1/dfs/namespaces/w/tables/t"
+    tag = virtual.ask(path).headers["etag"]
+    shutil.rmtree(virtual.folder / "data/t/region=r3")
+    virtual.session.analyze("dfs.w.t")
+    assert virtual.ask(path, If_None_Match=tag).status == 200
+    assert len(planned(virtual, True).document["file-scan-tasks"]) == FILES - FILES // DAYS
 
 
 def test_a_load_looks_at_the_folder_first(make_lake: MakeLake) -> None:
@@ -298,12 +257,13 @@ def test_a_name_that_is_no_plugin_is_refused(make_lake: MakeLake) -> None:
 def test_iceberg_for_java_reads_the_rows_of_the_plain_files(
     make_lake: MakeLake, iceberg_java: IcebergJava, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Directories of dates, too. It leaves conditions on directories to the plan."""
+    """Directories of dates, and plans in parts, too. It leaves conditions on directories to the plan."""
     lake = make_lake(virtual_tables=["dfs"], catalogs=["lake"], metrics_reports="log")
     write(lake, days="day=2026-11-0{day}")
-    iceberg_java.run("SET spark.sql.catalog.virtual=org.apache.iceberg.spark.SparkCatalog")
-    for key, value in (("type", "rest"), ("uri", lake.server.url), ("warehouse", "dfs")):
-        iceberg_java.run(f"SET spark.sql.catalog.virtual.{key}={value}")
+    for name, server in (("virtual", lake.server), ("parts", parted(lake, 3))):
+        iceberg_java.run(f"SET spark.sql.catalog.{name}=org.apache.iceberg.spark.SparkCatalog")
+        for key, value in (("type", "rest"), ("uri", server.url), ("warehouse", "dfs")):
+            iceberg_java.run(f"SET spark.sql.catalog.{name}.{key}={value}")
     dates = [(condition.replace("region", "day").replace("'r", "DATE '2026-11-0"), n) for condition, n in CONDITIONS]
     asked = [(condition.replace("moment >= '", "moment >= TIMESTAMP '"), n) for condition, n in dates]
     asked += [("day > DATE '2026-11-03' AND born < DATE '2000-02-01'", 1), ("true", FILES)]
@@ -315,5 +275,7 @@ def test_iceberg_for_java_reads_the_rows_of_the_plain_files(
         texts = [each.getMessage() for each in caplog.records if each.getMessage().startswith("plan ")]
         counts = {json.loads(text.removeprefix("plan "))["result-data-files"] for text in texts}
         assert counts == {files}, condition
+        found = iceberg_java.rows(f"SELECT id FROM parts.w.t WHERE {condition} ORDER BY id")
+        assert found["id"].to_pylist() == plain(lake, condition), condition
     counted = iceberg_java.rows("SELECT count(*) AS n FROM virtual.w.t WHERE day = DATE '2026-11-02'")
     assert counted["n"].to_pylist() == [40]

@@ -266,7 +266,7 @@ class Modify(Generic[U]):
 
         def files_at(snapshot: Snapshot | None) -> set[str]:
             planned = plan_files(manifests, manifests.of(snapshot), fresh.schema, fresh.spec, wanted)
-            return {data_file.file_path for _, data_file in planned}
+            return {entry.data_file.file_path for _, entry in planned}
 
         now = files_at(fresh.snapshot)
         try:

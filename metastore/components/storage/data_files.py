@@ -50,6 +50,8 @@ class PlannedFile(NamedTuple):
     """The digest of a segment in its manifest entry; see :mod:`metastore.model.mapping.segment_digest`."""
     place: bytes | None = None
     """The stored place of the embedded columns in its manifest entry."""
+    sequence_number: int = 0
+    """The sequence number of the version that wrote the file."""
 
     @property
     def columns(self) -> EmbeddedPlace | None:

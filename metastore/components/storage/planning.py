@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyiceberg.conversions import from_bytes
 from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from pyiceberg.expressions.visitors import extract_field_ids, manifest_evaluator
-from pyiceberg.manifest import DataFile, ManifestFile
+from pyiceberg.manifest import DataFile, ManifestEntry, ManifestFile
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.types import NestedField, PrimitiveType
@@ -78,8 +78,8 @@ def plan(
     schema: Schema,
     spec: PartitionSpec,
     split: SplitFilter,
-) -> Iterator[tuple[PartitionKey, DataFile]]:
-    """Yield data files of partitions that can hold a row that is ``split``, in key order within each manifest.
+) -> Iterator[tuple[PartitionKey, ManifestEntry]]:
+    """Yield the entries of partitions that can hold a row that is ``split``, in key order within each manifest.
 
     Each comes with its partition's key.
 
@@ -89,7 +89,7 @@ def plan(
     for decoded in manifests.each_decoded([manifest for manifest in listed if test.may_match(manifest)]):
         hits = test.matches(decoded)
         entries = zip(decoded.keys, decoded.entries, hits, strict=True)
-        yield from ((key, entry.data_file) for key, entry, hit in entries if hit)
+        yield from ((key, entry) for key, entry, hit in entries if hit)
 
 
 def bounds_test(schema: Schema, expression: BooleanExpression) -> Callable[[DataFile], bool]:

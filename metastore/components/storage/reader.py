@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 from pyiceberg.expressions import BooleanExpression
-from pyiceberg.manifest import DataFile
+from pyiceberg.manifest import DataFile, ManifestEntry
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
@@ -206,7 +206,7 @@ class Reader:
         manifests = self.table.manifests(table.io)
         try:
             found = plan(manifests, manifests.of(choose(table.metadata)), schema, spec, wanted)
-            return [_plan_file(key, data_file) for key, data_file in found], wanted.rest
+            return [_plan_file(key, entry) for key, entry in found], wanted.rest
         except OSError as error:
             raise StorageError(f"cannot read {self.table.name}: {error}") from error
 
@@ -315,15 +315,15 @@ class Reader:
         known = ManifestRows.of(schema, spec, needed)
         in_bounds: Callable[[DataFile], bool] | None = None
         answered, to_open = [], []
-        for key, data_file in plan(manifests, manifests.of(snapshot), schema, spec, wanted):
-            row = known.row(key, data_file)
+        for key, entry in plan(manifests, manifests.of(snapshot), schema, spec, wanted):
+            row = known.row(key, entry.data_file)
             if row is not None:
                 answered.append(row)
                 continue
             if in_bounds is None:
                 in_bounds = bounds_test(schema, wanted.rest)
-            if in_bounds(data_file):
-                to_open.append(_plan_file(key, data_file))
+            if in_bounds(entry.data_file):
+                to_open.append(_plan_file(key, entry))
         rows = known.table(answered, self.table.unit_type)
         return _Plan(row_test.passing(rows), to_open, needed, wanted.rest, row_test)
 
@@ -386,7 +386,8 @@ def _question(snapshot: Snapshot, expression: BooleanExpression, columns: tuple[
     return f"{snapshot.manifest_list}?{columns}{expression!r}"
 
 
-def _plan_file(key: PartitionKey, data_file: DataFile) -> PlannedFile:
+def _plan_file(key: PartitionKey, entry: ManifestEntry) -> PlannedFile:
+    data_file = entry.data_file
     lower = data_file.lower_bounds or {}
     return PlannedFile(
         data_file.file_path,
@@ -395,4 +396,5 @@ def _plan_file(key: PartitionKey, data_file: DataFile) -> PlannedFile:
         key,
         lower.get(DIGEST_ID),
         lower.get(COLUMNS_ID),
+        entry.sequence_number or 0,
     )

@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 from datetime import date
 from functools import cached_property
 from hashlib import blake2b
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from urllib.parse import unquote
 
 import pyarrow as pa
+from pyiceberg.expressions import In
 
 from metastore.components.requests import of_table
 from metastore.components.storage.file_groups import FileGroup
@@ -25,12 +26,22 @@ from metastore.model.bounds.units import LOWER_TYPES
 from metastore.model.drill_types import DrillType, parse_type
 from metastore.model.identity import TableInfo, metadata_key
 from metastore.model.tuple_schema import CASE_SENSITIVE, DIRECTORY, KEPT, TupleSchema
-from metastore.model.vocabulary import MetadataType
+from metastore.model.vocabulary import GENERAL_INFO, MetadataType
 from metastore.scan.pruning.stored_units import StoredUnits
 from metastore.sources.directories import directories_of, key_of, named_values
 from metastore.sources.directory_values import is_null, value_of
 
 _COLUMNS: Final = ("metadataType", "path", "schema", "columnsStatistics", "metadataStatistics")
+
+
+class LastChange(NamedTuple):
+    """The last change of a table: the sequence number of its version, and a digest of the files that hold its units.
+
+    Equal changes have equal units. The number grows with each change that writes units.
+    """
+
+    sequence_number: int
+    digest: str
 
 
 @dataclass(frozen=True)
@@ -67,12 +78,19 @@ class StoredTable:
         for group in self._groups:
             for planned in group.files:
                 files.setdefault(planned.key[-1], []).append(planned.path)
-        return {key: _state(files[key]) for key in sorted(files)}
+        return {key: _state(files[key]) for key in sorted(files) if key != GENERAL_INFO}
+
+    @cached_property
+    def last_change(self) -> LastChange:
+        """The last change of this table; later changes of other tables leave it as it is."""
+        files = [planned for group in self._groups for planned in group.files]
+        return LastChange(max(each.sequence_number for each in files), _state([each.path for each in files]))
 
     @cached_property
     def _groups(self) -> Sequence[FileGroup]:
-        read = self.tables.read().metadata_types(*LOWER_TYPES).filter(of_table(self.table)).columns(*_COLUMNS)
-        return read.at_seen(self.version).groups()
+        read = self.tables.read().metadata_types(MetadataType.ALL).filter(of_table(self.table)).columns(*_COLUMNS)
+        groups = read.at_seen(self.version).groups()
+        return [replace(group, expression=In("metadataType", set(map(str, LOWER_TYPES)))) for group in groups]
 
     def units(self, keys: Collection[str]) -> Iterator[pa.Table]:
         """Yields the FILE and ROW_GROUP units of the segments ``keys``, group by group, in on-disk columns."""
@@ -80,7 +98,7 @@ class StoredTable:
             wanted = [planned.key[-1] in keys for planned in group.files]
             if any(wanted):
                 some = group if all(wanted) else group.only(wanted)
-                yield pa.Table.from_batches(replace(some, columns=_COLUMNS).batches(), some.schema)
+                yield pa.Table.from_batches(some.batches(), some.schema)
 
     def paths_by_schema(self, keys: Collection[str]) -> Mapping[str, Sequence[str]]:
         """Returns the paths of all files of the segments ``keys`` by their schema in JSON; reads no statistics."""
