@@ -152,7 +152,7 @@ def test_depth_at_a_server(s3_server: S3Server, bucket: S3Store) -> None:
     """Forty pages, in at most half as many round trips; one page, in one request."""
     for number in range(400):
         obstore.put(bucket, f"deep/part-{number:05}", b"data")
-    with counting(s3_server.endpoint, hold_s=0.1) as seen:
+    with counting(s3_server.endpoint, hold_s=0.5) as seen:
         prefix = prefix_at(s3_server, seen.endpoint, bucket, "deep", 10)
         assert len(list_in_parallel(prefix, RequestPace(AT_ONCE))) == 400
         assert seen.depth <= 20, [len(wave) for wave in seen.waves]
