@@ -56,7 +56,7 @@ def register(
 
 @command
 def config(invocation: Invocation) -> object:
-    """Show every setting in effect, and the file it was set in."""
+    """Show every setting and the file that sets it."""
     from metastore.cli.commands import setup
 
     invocation.lists_warnings = True
@@ -202,7 +202,7 @@ def prune(
         bool, typer.Option("--spark-quotes", help="Double quotes enclose texts, even a column's name.")
     ] = False,
 ) -> object:
-    """Tell which files and row groups a query must read, and why not the others."""
+    """Show which files and row groups a query reads, and why the rest are skipped."""
     from metastore.overview import pruning
 
     invocation.make_place_if_needed()
@@ -238,7 +238,7 @@ def sql(
     file: Annotated[Path | None, typer.Option("--file", "-f", help="Run the statements of this file.")] = None,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print rows as CSV.")] = False,
 ) -> object:
-    """Run statements and print their rows; without any, ask for them."""
+    """Run SQL statements and print their rows; without a statement, open a prompt."""
     from metastore.cli.commands import scripts
 
     invocation.make_place_if_needed()
@@ -287,7 +287,7 @@ def inspect(
         str | None, typer.Option("--at", help="As of a snapshot's id, a branch or tag, or a time with its zone.")
     ] = None,
 ) -> object:
-    """Show what an Iceberg table says of itself: snapshots, files, partitions, refs, properties."""
+    """Show the metadata of an Iceberg table: snapshots, files, partitions, refs, properties."""
     from metastore.cli.commands import inspecting
 
     return inspecting.inspect(invocation.session, table, at)
@@ -299,7 +299,7 @@ def drop_metadata(
     table: TableArgument,
     if_exists: Annotated[bool, typer.Option("--if-exists", help="Succeed even if the table has no metadata.")] = False,
 ) -> object:
-    """Forget a table. Its data is not touched."""
+    """Remove a table from the metastore. Its data is not touched."""
     from metastore.cli.commands import versions
 
     return versions.drop_metadata(invocation.session, table, if_exists=if_exists)
@@ -310,7 +310,7 @@ def purge(
     invocation: Invocation,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> object:
-    """Forget all tables. Their data is not touched."""
+    """Remove all tables from the metastore. Their data is not touched."""
     from metastore.cli.commands import versions
 
     session = invocation.session
@@ -327,7 +327,7 @@ def expire(
         str | None, typer.Option(metavar="DURATION", help="Such as '2 days'; else as configured, or 5 days.")
     ] = None,
 ) -> object:
-    """Delete outdated versions, and the files that only they need."""
+    """Delete old versions of the metastore, and the files that only they need."""
     from metastore.cli.commands import versions
 
     session = invocation.session
@@ -351,7 +351,7 @@ def deletions(
         bool, typer.Option("--delete-due", help="Delete files that are due, also those of dropped tables.")
     ] = False,
 ) -> object:
-    """List the files whose deletion is put off, and take entries back."""
+    """List files that wait for their deletion; keep them or delete them."""
     from metastore.cli.commands import put_off
 
     session = invocation.session
@@ -368,7 +368,7 @@ def check(
         float | None, typer.Option(metavar="SECONDS", min=0, help="Time limit for a catalog to answer; 10 by default.")
     ] = None,
 ) -> object:
-    """Check that every file of the metastore stands, and the configuration. Changes nothing."""
+    """Check the configuration, and that no file of the metastore is missing or damaged. Changes nothing."""
     from metastore.cli.commands import integrity
 
     invocation.lists_warnings = True
@@ -383,7 +383,7 @@ def repair(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> object:
-    """Go back to the newest whole version where files are lost. Deletes nothing."""
+    """Return to the newest version whose files are all there. Deletes nothing."""
     from metastore.cli.commands import integrity
 
     session = invocation.session

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Annotated, Any, Final, TypeVar
 
 import typer
+from typer.core import TyperGroup
 
 from metastore.cli.incomplete import Incomplete
 from metastore.cli.invocation import GlobalOptions, Invocation
@@ -27,8 +28,41 @@ USAGE: Final = 2
 INTERRUPTED: Final = 130
 """Exit codes: success; refused or failed; wrong command line (typer's own code); Ctrl-C."""
 
+_WORDS_OF_OTHER_TOOLS: Final = {
+    "tables": "list ls",
+    "describe TABLE": "columns desc info schema",
+    "analyze TABLE": "add index refresh scan sync",
+    "drop-metadata TABLE": "delete drop forget remove rm",
+    "history": "log snapshots versions",
+    "expire": "clean cleanup gc vacuum",
+    "check": "doctor fsck validate verify",
+    "serve": "console server ui web",
+    "config": "settings",
+    "health": "status",
+    "sql": "shell",
+    'sql "STATEMENT"': "alter create explain insert merge query select show update with",
+    'sql "CALL system.rewrite_data_files(…)"': "compact optimize",
+    "--help": "help",
+    "--version": "version",
+}
+INSTEAD: Final = {word: here for here, words in _WORDS_OF_OTHER_TOOLS.items() for word in words.split()}
+"""The arguments that do here what other tools call by a word."""
+
+
+class _Commands(TyperGroup):
+    """The commands; a word of another tool is an error that names the command."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Returns the command that ``args`` begin with; raises typer's error of usage for an unknown one."""
+        instead = INSTEAD.get(args[0].lower())
+        if instead and not ctx.resilient_parsing:
+            ctx.fail(f"No such command {args[0]!r}. Run: metastore {instead}")
+        return super().resolve_command(ctx, args)
+
+
 app = typer.Typer(
     name="metastore",
+    cls=_Commands,
     help="Analyze tables once, then skip the files that a query cannot need: Apache Drill's Iceberg metastore.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,

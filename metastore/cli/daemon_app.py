@@ -46,7 +46,7 @@ def daemon(
     ] = False,
     log_format: LogFormatOption = LogFormat.TEXT,
 ) -> object:
-    """Keep tables in shape, by the policies of the configuration."""
+    """Maintain tables by the policies of the configuration, until a signal ends it."""
     from metastore.cli.commands import daemon as keeping
 
     if healthcheck or status:
@@ -72,7 +72,7 @@ def policy(
     question: Annotated[PolicyQuestion, typer.Argument(metavar="explain", help="The word explain.")],  # noqa: ARG001 - there is one so far
     table: IcebergTable,
 ) -> object:
-    """Tell what the daemon does to a table, and where each value was set."""
+    """Show what the daemon does to a table, and where each value is set."""
     from metastore.cli.commands import daemon as keeping
 
     return keeping.explain(invocation, table)

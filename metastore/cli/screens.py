@@ -240,7 +240,9 @@ def _(result: Rows) -> RenderableType:
         return Group(*(Text(line) for (line,) in result.rows))
     table, shown = Grid(), result.rows[:_MOST_VALUES]
     for position, name in enumerate(result.columns):
-        table.add(name, whole=all(_is_number(row[position]) for row in shown))
+        is_number = all(_is_number(row[position]) for row in shown)
+        heading = "time" if result.readable and name == "seconds" else name
+        table.add(heading, whole=is_number, right=is_number)
     for row in shown:
         cells = map(_readable, result.columns, row) if result.readable else map(_value, row)
         table.add_row(*cells)

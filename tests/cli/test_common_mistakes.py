@@ -9,9 +9,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from support.ran import Ran
+from typer.main import get_group
 from typer.testing import CliRunner
 
 from metastore.cli.app import app
+from metastore.cli.command import INSTEAD
 
 LAKE = ("--conf", "lake.conf")
 
@@ -19,7 +21,8 @@ NO_FILE = "No data file is in it; empty files have no rows. Files that end in .a
 
 MISTAKES: dict[str, tuple[Sequence[str], str]] = {
     # Commands.
-    "a slip in a command": (["analyse", "./sales"], "No such command 'analyse'. Did you mean 'analyze'?"),
+    "a word of another tool": (["ls"], "No such command 'ls'. Run: metastore tables"),
+    "a statement as a command": (["SELECT", "1"], "No such command 'SELECT'. Run: metastore sql \"STATEMENT\""),
     "an option that slipped": (
         ["describe", "sales", "--josn"],
         "No such option: --josn (Possible options: --conf, --json)",
@@ -217,6 +220,13 @@ def test_there_are_fifty() -> None:
     """Each text once."""
     assert len(MISTAKES) >= 50
     assert len({" ".join(arguments) for arguments, _ in MISTAKES.values()}) == len(MISTAKES)
+
+
+def test_words_of_other_tools_name_commands_and_are_none() -> None:
+    """Every text of them is understood by the command line."""
+    commands = {each.name for each in get_group(app).commands.values()}
+    assert not commands & INSTEAD.keys()
+    assert {text.split()[0] for text in INSTEAD.values()} <= commands | {"--help", "--version"}
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
