@@ -38,7 +38,10 @@ def create_branch(  # noqa: PLR0913 - the arguments of the call
     if_not_exists: bool = False,
     or_replace: bool = False,
 ) -> dict[str, Any]:
-    """Creates a branch at a snapshot, by default the current one. One that exists stays, or is replaced, if asked."""
+    """Creates a branch at a snapshot, by default the current one; in a table without snapshots, at a new empty one.
+
+    A branch that exists stays, or is replaced, if asked.
+    """
     retention = _retention(
         min_snapshots_to_keep=min_snapshots_to_keep,
         max_snapshot_age_ms=max_snapshot_age_ms,
@@ -163,6 +166,8 @@ def _create(
 
     def decide(metadata: TableMetadata) -> RefChange:
         if name not in metadata.refs:
+            if kind == _BRANCH and snapshot_id is None and metadata.current_snapshot() is None:
+                return RefChange(name, None, kind, retention, (MAIN_BRANCH,), begins_empty=True)
             return RefChange(name, _head(metadata, name, snapshot_id), kind, retention)
         if existing is _Existing.REFUSED:
             raise ProcedureError(f"Ref {name} already exists")
@@ -233,7 +238,7 @@ def _head(metadata: TableMetadata, name: str, snapshot_id: int | None) -> int:
     if snapshot_id is None:
         current = metadata.current_snapshot()
         if current is None:
-            raise ProcedureError(f"Cannot set {name}: the table has no current snapshot")
+            raise ProcedureError(f"Cannot set {name}: the table has no snapshot yet; write to the table first")
         return current.snapshot_id
     if metadata.snapshot_by_id(snapshot_id) is None:
         raise ProcedureError(f"Cannot set {name} to unknown snapshot: {snapshot_id}")

@@ -9,15 +9,14 @@ nothing makes no new version.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.refs import SnapshotRef, SnapshotRefType
-from pyiceberg.table.snapshots import Snapshot, ancestors_of
+from pyiceberg.table.snapshots import Operation, Snapshot, ancestors_of
 from pyiceberg.table.update import (
-    AssertRefSnapshotId,
     AssertTableUUID,
     RemoveSnapshotRefUpdate,
     SetSnapshotRefUpdate,
@@ -28,6 +27,8 @@ from pyiceberg.table.update import (
 from metastore.errors import ProcedureError
 from metastore.lake.iceberg.catalogs.target import TargetTable
 from metastore.lake.iceberg.snapshots.contention import until_won
+from metastore.lake.iceberg.snapshots.snapshot import NewSnapshot, RefIsAt
+from metastore.lake.iceberg.snapshots.summaries import count_changes, summarize
 from metastore.procedures.framework.model import CallContext
 
 
@@ -59,7 +60,8 @@ class RefRetention:
 class RefChange:
     """The new state of a ref: its snapshot and its retention. If ``head`` is None, the ref is removed.
 
-    ``relies_on`` names further refs that must not move between decision and commit.
+    ``relies_on`` names further refs that must not move between decision and commit. A branch of a table without
+    snapshots ``begins_empty``: the commit makes an empty snapshot for it, and ``head`` is that snapshot afterwards.
     """
 
     name: str
@@ -67,6 +69,7 @@ class RefChange:
     kind: SnapshotRefType = SnapshotRefType.BRANCH
     retention: RefRetention = RefRetention()
     relies_on: tuple[str, ...] = ()
+    begins_empty: bool = False
 
 
 def change_ref(
@@ -83,6 +86,8 @@ def change_ref(
     def attempt(table: Table) -> tuple[TableMetadata, RefChange]:
         metadata = table.metadata
         change = decide(metadata)
+        if change.begins_empty:
+            return metadata, _begin(context, target, table, change)
         updates = _updates(metadata.refs, change)
         if updates and not dry_run:
             target.commit(table, _requirements(metadata, change), updates)
@@ -127,12 +132,22 @@ def is_ancestor(metadata: TableMetadata, snapshot_id: int, of: int) -> bool:
     return any(each.snapshot_id == snapshot_id for each in ancestors(metadata, metadata.snapshot_by_id(of)))
 
 
+def _begin(context: CallContext, target: TargetTable, table: Table, change: RefChange) -> RefChange:
+    """Commit an empty snapshot and the ref at it; returns the change with its head."""
+    made = NewSnapshot(table, context.now_ms(), change.name)
+    begun = replace(change, head=made.id)
+    with made.taken_back_unless_published():
+        added, _ = made.updates((), summarize(Operation.APPEND, count_changes((), ()), None))
+        target.commit(table, _requirements(table.metadata, begun), (added, _set(begun)))
+    return begun
+
+
 def _requirements(metadata: TableMetadata, change: RefChange) -> list[TableRequirement]:
     names = dict.fromkeys((change.name, *change.relies_on))
     heads = {name: ref.snapshot_id if (ref := metadata.refs.get(name)) else None for name in names}
     return [
         AssertTableUUID(uuid=metadata.table_uuid),
-        *(AssertRefSnapshotId(ref=name, snapshot_id=head) for name, head in heads.items()),
+        *(RefIsAt(ref=name, snapshot_id=head) for name, head in heads.items()),
     ]
 
 

@@ -141,7 +141,40 @@ def test_refusals(site: Site, procedure: str, arguments: dict[str, Any], error: 
     assert site.table.metadata_location == version
 
 
-def test_an_empty_table_has_nothing_to_branch_from(site: Site) -> None:
-    """Before the first write there is no snapshot."""
-    with pytest.raises(ProcedureError, match="Cannot set b: the table has no current snapshot"):
-        site.call("create_branch", branch="b")
+def test_a_branch_of_an_empty_table_begins_empty(site: Site) -> None:
+    """It gets a snapshot without files; ``main`` has none until it is written, or moved to the branch."""
+    [made] = site.call("create_branch", branch="b", **KEPT)
+    ref = site.table.metadata.refs["b"]
+    assert refs(site) == {"b": ("branch", made["snapshot_id"])}
+    assert (ref.min_snapshots_to_keep, ref.max_snapshot_age_ms, ref.max_ref_age_ms) == (7, 11, 13)
+    assert site.call("create_branch", branch="b", if_not_exists=True)[0]["snapshot_id"] == made["snapshot_id"]
+    site.session.sql(f'INSERT INTO {site.catalog}.db."t@b" VALUES (1, NULL)')
+    assert site.ids() == []
+    site.call("fast_forward", branch="main", to="b")
+    assert site.ids() == [1]
+
+
+def test_a_second_branch_of_a_table_without_main_begins_empty_too(site: Site) -> None:
+    """The first one's rows are not in it."""
+    site.call("create_branch", branch="b")
+    first = site.append(1, branch="b")
+    [second] = site.call("create_branch", branch="c", or_replace=True)
+    assert site.table.metadata.snapshot_by_id(second["snapshot_id"]).parent_snapshot_id is None
+    assert (site.ids(snapshot_id=first), site.ids(snapshot_id=second["snapshot_id"])) == ([1], [])
+    site.append(2)
+    assert site.ids() == [2]
+
+
+@pytest.mark.parametrize(
+    ("procedure", "arguments"),
+    [
+        ("create_tag", {"tag": "b"}),
+        ("replace_branch", {"branch": "c"}),
+        ("create_branch", {"branch": "c", "or_replace": True}),
+    ],
+)
+def test_other_refs_need_a_snapshot(site: Site, procedure: str, arguments: dict[str, Any]) -> None:
+    """The error says what to do first."""
+    site.call("create_branch", branch="c")
+    with pytest.raises(ProcedureError, match="Cannot set .: the table has no snapshot yet; write to the table first"):
+        site.call(procedure, **arguments)

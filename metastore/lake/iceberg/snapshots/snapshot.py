@@ -42,7 +42,7 @@ from metastore.lake.stores.files import flush
 from metastore.lake.stores.new_files import NewFiles
 
 
-class _RefIsAt(AssertRefSnapshotId):
+class RefIsAt(AssertRefSnapshotId):
     """PyIceberg's requirement, which refuses each branch of a table without snapshots; Iceberg for Java has them."""
 
     def validate(self, base_metadata: TableMetadata | None) -> None:  # type: ignore[override]  # as PyIceberg's own
@@ -107,7 +107,7 @@ class NewSnapshot:
         ref = metadata.refs.get(branch)
         same = (
             AssertTableUUID(uuid=metadata.table_uuid),
-            _RefIsAt(ref=branch, snapshot_id=ref.snapshot_id if ref else None),
+            RefIsAt(ref=branch, snapshot_id=ref.snapshot_id if ref else None),
         )
         return target.commit(self.table, (*same, *requirements), (*updates, *self.updates(manifests, summary)))
 
