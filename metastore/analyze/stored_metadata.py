@@ -27,6 +27,7 @@ from metastore.lake.formats.bounds_from_data import BoundsFrom
 from metastore.lake.formats.names import PARQUET
 from metastore.lake.formats.source_file import SourceFile
 from metastore.model.column_path import is_among, parse
+from metastore.model.drill_types import FLOAT_TYPES
 from metastore.model.elements import is_element
 from metastore.model.identity import TableInfo, segment_identifier
 from metastore.model.statistics import ColumnStatistics
@@ -73,12 +74,13 @@ class StoredMetadata:
         return TupleSchema.from_json(text) if text else TupleSchema()
 
     def lacks_bounds(self, bounds: BoundsFrom) -> bool:
-        """Whether a column whose data ``bounds`` would read has values, but no bounds or no count of nulls."""
+        """Whether a column whose data ``bounds`` would read has values, but lacks a bound or a count."""
         for key, text in self._unit["columnsStatistics"][0].as_py() or ():
             path = parse(key)
             if bounds.source == "data" or is_among(path, bounds.columns):
                 known = ColumnStatistics.from_json(text)
                 lacks_counts = known.nulls is None and not is_element(path)
+                lacks_counts |= known.nans is None and known.type in FLOAT_TYPES
                 if not known.all_null and (lacks_counts or known.min is None or known.max is None):
                     return True
         return False

@@ -128,6 +128,21 @@ def test_no_zone_of_a_session_loses_a_row_of_int96(lake: Lake, zone: str) -> Non
     assert len(kept) <= 4
 
 
+@pytest.mark.parametrize("bounds", ["data", ["d"]])
+def test_floats_skip_files_that_have_no_nan(lake: Lake, bounds: str | list[str]) -> None:
+    """Footers do not say whether there is a NaN, which ``>`` and ``<>`` find; the data does."""
+    files: list[list[float | None]] = [[5.0, 5.0], [5.0, float("nan")], [7.0, None], [5.0, None]]
+    for number, values in enumerate(files):
+        lake.write(f"{number}.parquet", pa.table({"d": pa.array(values, pa.float64())}))
+    lake.session.analyze(TABLE)
+    assert len(lake.session.prune(TABLE, "d <> 5").paths) == 4
+    lake.session.analyze(TABLE, bounds=bounds)
+    for condition, kept in (("d <> 5", "12"), ("NOT d = 5", "12"), ("d > 5", "12"), ("d > 7", "1"), ("d IN (7)", "2")):
+        paths = lake.session.prune(TABLE, condition).paths
+        assert sorted(Path(path).stem for path in paths) == [*kept], condition
+    assert lake.session.analyze(TABLE).status == "up to date"
+
+
 def test_old_days_of_int96_are_unknown(lake: Lake) -> None:
     """Spark moves them to another calendar, by the file's writer and its own settings."""
     times = pa.array([dt.datetime(1850, 1, 1), dt.datetime(2024, 1, 1)], pa.timestamp("us"))

@@ -27,6 +27,7 @@ from metastore.lake.formats.parquet.parquet_plans import FooterPlan
 from metastore.lake.formats.parquet.writer_faults import Doubt
 from metastore.lake.stores.read_errors import is_of_store
 from metastore.model.column_path import ColumnPath, is_among, parse
+from metastore.model.drill_types import FLOAT_TYPES
 from metastore.model.elements import of_elements
 from metastore.model.statistics import ColumnStatistics, Value
 
@@ -38,7 +39,8 @@ SOURCES: Final[Mapping[str, BoundsSource]] = {"auto": "auto", "footers": "footer
 class BoundsFrom:
     """Where bounds of columns of Parquet and ORC come from.
 
-    ``footers``: no data is read. ``data``: reads the data of every column whose footer lacks a bound or a null count.
+    ``footers``: no data is read. ``data``: reads the data of every column whose footer lacks a bound or a null count,
+    and of floats where the footer leaves open whether there is a NaN.
     ``auto``: reads the data of INT96, and of columns whose writer is known for wrong bounds, but not of bytes, nor of
     dates that Drill may have shifted. ``columns`` are always read if their footers lack something; a struct stands for
     its leaves.
@@ -85,6 +87,7 @@ def lacks(leaf: Leaf, bounds: Bounds) -> bool:
     """Whether a footer's ``bounds`` of ``leaf`` lack something that the data can provide."""
     low, high, nulls, values = bounds
     lacks_counts = nulls is None and not leaf.of_elements
+    lacks_counts |= leaf.type in FLOAT_TYPES and not leaf.counts_nans
     return leaf.type != "NULL" and values != 0 and (low is None or high is None or lacks_counts)
 
 

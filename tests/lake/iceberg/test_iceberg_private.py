@@ -14,7 +14,9 @@ from pyiceberg.expressions import (
     LessThan,
     Not,
     NotEqualTo,
+    NotIn,
     NotNull,
+    NotStartsWith,
     StartsWith,
 )
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
@@ -27,21 +29,35 @@ SCHEMA = Schema(
     NestedField(1, "n", LongType(), required=False),
     NestedField(2, "text", StringType(), required=False),
     NestedField(3, "unknown", StringType(), required=False),
+    NestedField(4, "one", LongType(), required=False),
+    NestedField(5, "some", LongType(), required=False),
+    NestedField(6, "nulls", LongType(), required=False),
+    NestedField(7, "name", StringType(), required=False),
 )
 
 
 def data_file(rows: int = 2) -> DataFile:
-    """N is 10 to 20, text is "b" to "d" with one null, nothing is known of the third column."""
+    """N is 10 to 20, text "b" to "d" or null, one 7, some 7 or null, nulls null, name "aba" to "abd"."""
     text, number = StringType(), LongType()
     return DataFile.from_args(
         content=DataFileContent.DATA,
         file_path="f",
         file_format=FileFormat.PARQUET,
         record_count=rows,
-        value_counts={1: rows, 2: rows},
-        null_value_counts={1: 0, 2: 1},
-        lower_bounds={1: to_bytes(number, 10), 2: to_bytes(text, "b")},
-        upper_bounds={1: to_bytes(number, 20), 2: to_bytes(text, "d")},
+        value_counts={1: rows, 2: rows, 4: rows, 5: rows, 6: rows, 7: rows},
+        null_value_counts={1: 0, 2: 1, 4: 0, 5: 1, 6: rows, 7: 0},
+        lower_bounds={
+            **dict.fromkeys((4, 5), to_bytes(number, 7)),
+            1: to_bytes(number, 10),
+            2: to_bytes(text, "b"),
+            7: to_bytes(text, "aba"),
+        },
+        upper_bounds={
+            **dict.fromkeys((4, 5), to_bytes(number, 7)),
+            1: to_bytes(number, 20),
+            2: to_bytes(text, "d"),
+            7: to_bytes(text, "abd"),
+        },
     )
 
 
@@ -61,6 +77,16 @@ def data_file(rows: int = 2) -> DataFile:
         (IsNull("text"), True),
         (NotNull("text"), True),
         (NotEqualTo("n", 15), True),
+        (NotEqualTo("one", 7), False),
+        (NotEqualTo("one", 8), True),
+        (NotIn("one", {6, 7}), False),
+        (NotIn("one", {6, 8}), True),
+        (NotIn("some", {6, 7}), True),  # a null matches it
+        (NotEqualTo("some", 7), False),
+        (NotEqualTo("nulls", 7), False),
+        (NotStartsWith("name", "ab"), False),
+        (NotStartsWith("name", "abc"), True),
+        (NotStartsWith("text", "b"), True),
         (StartsWith("text", "c"), True),
         (StartsWith("text", "e"), False),
         (Not(EqualTo("text", "a")), True),

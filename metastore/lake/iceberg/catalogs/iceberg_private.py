@@ -1,12 +1,13 @@
 """The private names of PyIceberg that this package uses, in one place; a test fails when one changes.
 
-``_InclusiveMetricsEvaluator`` decides by a manifest entry's counts and bounds whether its file can hold a matching row.
-PyIceberg has no public equivalent, and a copy here would have to be maintained. ``_get_parquet_writer_kwargs`` reads
-the table properties for writing data files. ``MetastoreCatalog._write_metadata`` writes metadata.json for every catalog
-that stores a pointer to it. ``_pyarrow_to_schema_without_ids`` creates a schema for the columns of a query, which get
-their ids afterwards. ``Transaction._updates`` are the updates that a transaction would commit; this package commits
-them by its own rules. ``_apply_table_update`` applies one update; here it learns the upgrade to format version 3.
-``UpdateSpec._partition_field`` chooses the id and the name of a new partition field.
+``_InclusiveMetricsEvaluationVisitor`` decides by a manifest entry's counts and bounds whether its file can hold a
+matching row. PyIceberg has no public equivalent, and a copy here would have to be maintained.
+``_get_parquet_writer_kwargs`` reads the table properties for writing data files. ``MetastoreCatalog._write_metadata``
+writes metadata.json for every catalog that stores a pointer to it. ``_pyarrow_to_schema_without_ids`` creates a
+schema for the columns of a query, which get their ids afterwards. ``Transaction._updates`` are the updates that a
+transaction would commit; this package commits them by its own rules. ``_apply_table_update`` applies one update; here
+it learns the upgrade to format version 3. ``UpdateSpec._partition_field`` chooses the id and the name of a new
+partition field.
 """
 
 from __future__ import annotations
@@ -18,8 +19,10 @@ from typing import Any, cast
 import pyarrow as pa
 from pydantic import Field
 from pyiceberg.catalog import Catalog
-from pyiceberg.expressions import BooleanExpression
-from pyiceberg.expressions.visitors import _InclusiveMetricsEvaluator
+from pyiceberg.conversions import from_bytes
+from pyiceberg.expressions import BooleanExpression, BoundTerm
+from pyiceberg.expressions.literals import Literal
+from pyiceberg.expressions.visitors import _InclusiveMetricsEvaluationVisitor, bind, rewrite_not, visit
 from pyiceberg.io.pyarrow import _get_parquet_writer_kwargs, _pyarrow_to_schema_without_ids
 from pyiceberg.manifest import DataFile
 from pyiceberg.partitioning import PartitionField, _PartitionNameGenerator, _visit_partition_field
@@ -36,14 +39,48 @@ from pyiceberg.table.update import (
 from pyiceberg.table.update.spec import UpdateSpec
 from pyiceberg.transforms import Transform
 from pyiceberg.typedef import TableVersion
+from pyiceberg.types import DoubleType, FloatType, NestedField
 
 from metastore.lake.formats.variant_arrays import VariantArrowType, is_labelled
 from metastore.lake.iceberg.columns.type_spellings import VariantType
 
 
 def metrics_evaluator(schema: Schema, expression: BooleanExpression) -> Callable[[DataFile], bool]:
-    """Return a test of data files: False only if no row of the file can match ``expression``."""
-    return _InclusiveMetricsEvaluator(schema, expression, case_sensitive=True).eval
+    """Return a test of data files: False only if no row of the file can match ``expression``.
+
+    A null matches no comparison, but it matches NOT IN and a NOT of a prefix.
+    """
+    bound = bind(schema, rewrite_not(expression), case_sensitive=True)
+
+    def may_match(file: DataFile) -> bool:
+        return file.record_count != 0 and (file.record_count < 0 or visit(bound, _OfFile(file)))
+
+    return may_match
+
+
+class _OfFile(_InclusiveMetricsEvaluationVisitor):
+    """PyIceberg's decisions; besides, equal bounds decide ``!=``, NOT IN and a NOT of a prefix, left open there."""
+
+    def visit_not_equal(self, term: BoundTerm, literal: Literal[Any]) -> bool:
+        return not self._contains_nulls_only(term.ref().field.field_id) and self._only_value(term) != literal.value
+
+    def visit_not_in(self, term: BoundTerm, literals: set[Any]) -> bool:
+        return self._may_contain_null(term.ref().field.field_id) or self._only_value(term) not in literals
+
+    def _may_contain_null(self, field_id: int) -> bool:
+        return self.null_counts.get(field_id) != 0
+
+    def _only_value(self, term: BoundTerm) -> Any:
+        """The value of all rows of the file that are not null; None if there may be others. NaN is another value."""
+        field = term.ref().field
+        bounds = [of.get(field.field_id) for of in (self.lower_bounds, self.upper_bounds)]
+        if None in bounds or (isinstance(field.field_type, FloatType | DoubleType) and self._may_contain_nan(field)):
+            return None
+        low, high = (from_bytes(field.field_type, bound) for bound in bounds)  # type: ignore[arg-type] # no None
+        return low if low == high else None
+
+    def _may_contain_nan(self, field: NestedField) -> bool:
+        return self.nan_counts.get(field.field_id) != 0
 
 
 def parquet_writer_options(properties: Mapping[str, str]) -> dict[str, Any]:
