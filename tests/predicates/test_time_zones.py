@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from datetime import datetime, timedelta, timezone
 
 import pytest
@@ -38,3 +41,16 @@ def test_a_zones_text_is_its_name(seconds: int) -> None:
     """It is read again as that zone."""
     zone = timezone(timedelta(seconds=seconds))
     assert zone_named(str(zone)).utcoffset(NOON) == zone.utcoffset(NOON)
+
+
+def test_zones_have_names_where_the_system_has_no_data_of_them() -> None:
+    """As in small images: PYTHONTZPATH without a folder."""
+    names = "print(zone_named('Europe/Berlin'), zone_named('UTC'))"
+    done = subprocess.run(
+        [sys.executable, "-c", f"from metastore.predicates.time_zones import zone_named; {names}"],
+        env={**os.environ, "PYTHONTZPATH": ""},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == ["Europe/Berlin", "UTC"]
