@@ -173,10 +173,10 @@ class Execution:
             for key in keys
         }
         self._reading.expect(sum(unread.values()))
-        stored_bytes = {key: groups[key].size_bytes if key in groups else 0 for key in keys}
+        stored_bytes = {key: groups[key].files.size_bytes if key in groups else 0 for key in keys}
         task_keys = [key for key in keys if self._fits_task(key, unread[key], stored_bytes[key])]
         parts = self._rebuild_in_tasks(task_keys, groups, anew=decision.footers)
-        weights = {key: groups[key].rows if key in groups else 0 for key in keys if key not in parts}
+        weights = {key: groups[key].files.rows if key in groups else 0 for key in keys if key not in parts}
         tops = list(parts.values())
         for driver_keys in _groups(weights, self._limits.driver_rows):
             tops += self._rebuild_on_driver(self._list_segments(driver_keys), decision, groups)

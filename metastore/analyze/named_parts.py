@@ -84,6 +84,7 @@ _Segments = dict[str, list[SourceFile]]
 def _in_partitions(
     source: SourceTable, stored: StoredMetadata, known_table: KnownTable, choice: PartitionChoice
 ) -> tuple[Sequence[SourceFile], _Segments]:
+    """The listed files of ``choice``, and all files of the segments that they belong to: unnamed ones as recorded."""
     listed = [file for file in source.files(choice.may_hold) if choice.holds(file.directories)]
     fresh = segments_of(listed)
     # A first-level directory that is named itself is replaced as a whole. In others, unnamed files stay as recorded.

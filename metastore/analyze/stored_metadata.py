@@ -110,7 +110,7 @@ class StoredMetadata:
     def size(self) -> tuple[int, int]:
         """The number of partitions and of units, by the manifests; opens no data file."""
         groups = self._read_kinds(MetadataType.ALL).partitions().values()
-        return len(groups), sum(group.rows for group in groups)
+        return len(groups), sum(group.files.rows for group in groups)
 
     def tops(self, keys: Collection[str]) -> pa.Table:
         """The SEGMENT rows of the top-level segments ``keys``, in the columns :data:`OF_SEGMENTS`."""
@@ -201,7 +201,7 @@ class StoredMetadata:
         if segments is None:
             return None
         found = self._read_kinds(MetadataType.ALL).columns("metadataKey").parts()
-        partitions = found.answered.num_rows + sum(len(group.paths) for group in found.groups)
+        partitions = found.answered.num_rows + sum(len(group.files.paths) for group in found.groups)
         return segments if partitions == len(segments.states) + 1 else None
 
     def _read_kinds(self, *kinds: MetadataType) -> Read[TableMetadataUnit]:

@@ -177,6 +177,7 @@ def _require_text(*given: object) -> None:
 
 
 def _carry_out(function: Callable[..., object], options: GlobalOptions, arguments: dict[str, Any]) -> int:
+    """Show what ``function`` returns, or its error; returns the exit code. Other exceptions pass unchanged."""
     output = Output(as_json=options.json, wide=options.wide, verbose=options.verbose)
     try:
         _require_place()

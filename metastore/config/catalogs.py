@@ -63,6 +63,7 @@ def check_hive(section: Section, uri: str, *, with_port: bool) -> None:
 
 
 def _catalog(key: str, catalogs: Section, cwd: Path | None) -> CatalogSettings:
+    """The settings of one catalog; ConfigError names the key that it refuses. Null properties are left out."""
     section = catalogs.section(key)
     if key.lower() == OWN_CATALOG:
         raise catalogs.refusal(key, "this name is taken: it is the catalog of the component tables")

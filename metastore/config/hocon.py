@@ -159,6 +159,7 @@ class _Parser:
                 found = overlay(found, self._field(above, depth))
 
     def _field(self, above: KeyPath | None, depth: int) -> Node:
+        """The value of ``key = value`` nested below its dotted key. Its assignment precedes those inside the value."""
         place = self._place()
         key = self._key()
         whole = None if above is None else (*above, *key)
@@ -241,6 +242,7 @@ class _Parser:
             found.append(self._value(None, depth))
 
     def _join_values(self, parts: list[tuple[Node, str]]) -> Node:
+        """The values of one place as one value: objects merged, lists joined, texts with the blanks between them."""
         values = [value for value, _ in parts]
         kinds = {
             dict if isinstance(each, dict) else list if isinstance(each, list) else str

@@ -185,6 +185,7 @@ def defaults() -> Tier:
 
 
 def _files(conf: str | Path | None, environ: Mapping[str, str], cwd: Path | None) -> Iterator[tuple[str, Path]]:
+    """Each file of the configuration with its tier, in the order of tiers. ConfigError if a given place has none."""
     asked, place = conf, "the configuration"
     if asked is None and environ.get(_DIRECTORY_VARIABLE):
         asked, place = environ[_DIRECTORY_VARIABLE], f"${_DIRECTORY_VARIABLE}"

@@ -180,6 +180,7 @@ class Resolution:
             return Unresolvable(error)
 
     def _join_parts(self, node: Concatenation, key: KeyPath) -> Any:
+        """The concatenation, its substitutions resolved. Absent parts do not count; objects extend what lies below."""
         resolved = [
             (self._substitute(part, node.below, key) if isinstance(part, Substitution) else part, blanks)
             for part, blanks in node.parts
@@ -205,6 +206,7 @@ class Resolution:
         return text + _text_of(parts[-1][0])
 
     def _substitute(self, part: Substitution, below: Node, key: KeyPath) -> Any:
+        """The value of ``${name}``: by its place in the including file, else globally, else in the environment."""
         path = part.path or key
         value: Any = ABSENT
         for wanted in dict.fromkeys(((*part.within, *path), path)) if part.path else (key,):

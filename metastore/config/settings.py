@@ -176,6 +176,7 @@ def load_text(text: str, *, environ: Mapping[str, str] = os.environ, cwd: Path |
 
 
 def _settings(tiers: list[Tier], environ: Mapping[str, str], cwd: Path | None) -> Settings:
+    """Settings of all sections. Keys that no section read are warnings, and secrets are known before any message."""
     configuration = Configuration(tiers, environ, cwd)
     remember(configuration.readable())
     remember_environment(environ)
@@ -214,6 +215,7 @@ def _settings(tiers: list[Tier], environ: Mapping[str, str], cwd: Path | None) -
 
 
 def _iceberg(section: Section, cwd: Path | None) -> IcebergSettings:
+    """The section of the component tables; ConfigError if a local file system is named with a host."""
     properties = set_properties(section.section("config").properties("properties"))
     if is_local(properties.get(_DEFAULT_FILE_SYSTEM, "")):
         section.section("config").section("properties").require_no_host(

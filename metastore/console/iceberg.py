@@ -131,6 +131,7 @@ def _target(session: Session, query: Query) -> tuple[TableName, TargetTable]:
 
 
 def _snapshots(metadata: TableMetadata) -> Iterator[SnapshotRow]:
+    """The snapshots, newest first, each with the refs that point to it. Ids are texts."""
     refs: dict[int, list[str]] = {}
     for name, ref in sorted(metadata.refs.items()):
         refs.setdefault(ref.snapshot_id, []).append(f"{name} ({ref.snapshot_ref_type.value})")

@@ -173,7 +173,7 @@ def _places(
     read = session.metastore.tables.read().metadata_types(*types).columns("path").at(version)
     found: dict[str, set[str]] = {}
     for group in (read if table is None else read.filter(of_table(table))).groups():
-        for planned in group.files:
+        for planned in group.files.planned:
             *name, key = map(str, planned.key)
             if table is None or key != GENERAL_INFO:
                 found.setdefault(str(TableInfo(*name)) if table is None else key, set()).add(planned.path)

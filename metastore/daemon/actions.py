@@ -106,6 +106,7 @@ class Actions:
         return replace(outcome, traffic=counter.so_far())
 
     def _carried_out(self, table: TableName, policy: ActionPolicy) -> ActionOutcome:
+        """The outcome without traffic. Facts after a run are measured only if it changed the table."""
         began = self._monotonic()
         guard = Guard(self._lease, self._stopping, lambda: self._monotonic() - began, policy.budget)
         called = PROCEDURES[policy.action]
@@ -142,14 +143,13 @@ class Actions:
         )
 
     def _act(self, call: _Call) -> Mapping[str, Any]:
+        """What the action returned; empty if there was nothing to do."""
         table, policy = call.table, call.policy
         if call.publishes and policy.action not in (Action.PUBLISH, Action.REMOVE_ORPHAN_FILES):
             return {}  # Publications alone change it, and they expire what they leave behind, if they live on.
         match policy.action:
-            case Action.EXPIRE_SNAPSHOTS if table.catalog == OWN_CATALOG:
-                return self._expire_component(call)
             case Action.EXPIRE_SNAPSHOTS:
-                return self._expire(call)
+                return self._expire_component(call) if table.catalog == OWN_CATALOG else self._expire(call)
             case Action.REMOVE_ORPHAN_FILES:
                 return self._remove_orphans(call)
             case Action.REWRITE_MANIFESTS:
@@ -166,6 +166,7 @@ class Actions:
                 return workspaces.refresh(self._session, table, dry_run=self._dry_run)
 
     def _expire(self, call: _Call) -> Mapping[str, Any]:
+        """Expire snapshots; with a budget of bytes, a dry run says first how large each file is."""
         given = {
             "older_than": self._ago(call.option("older_than")),
             "retain_last": call.option("retain_last"),
@@ -173,7 +174,7 @@ class Actions:
         }
         if self._is_idle(call, given["older_than"], given["retain_last"]):
             return {}
-        if call.guard.budget.bytes is not None and not self._dry_run:
+        if self._needs_sizes(call):
             [planned] = call.rows(**given, dry_run=True)
             call.guard.sizes = {file["location"]: file["bytes"] or 0 for file in planned["files"] or ()}
         [row] = call.rows(**given, dry_run=self._dry_run)
@@ -211,29 +212,37 @@ class Actions:
         return _unless_idle(expired, tuple(expired))
 
     def _remove_orphans(self, call: _Call) -> Mapping[str, Any]:
+        """Counts of orphans, and the first of them."""
         given = {
             "older_than": self._ago(call.option("older_than")),
             "allowed_locations": call.option("allowed_locations") or None,
             **call.owned_folders,
         }
-        if call.guard.budget.bytes is not None and not self._dry_run:
-            planned = call.rows(**given, dry_run=True)
-            call.guard.sizes = {row["orphan_file_location"]: row["file_size_in_bytes"] for row in planned}
-        rows = call.rows(**given, dry_run=self._dry_run)
-        if not rows:
+        rows = self._delete_files(call, "orphan_file_location", **given)
+        if rows is None:
             return {}
+        some = [row["orphan_file_location"] for row in rows[:_LISTED]]
+        return {"orphans": len(rows), **_counts_of_files(rows), "some": some, **call.owned_folders}
+
+    def _delete_files(self, call: _Call, path: str, **arguments: Any) -> list[dict[str, Any]] | None:
+        """The files in column ``path`` that the procedure found, of a dry run those within the budget; None if none.
+
+        Raises ProcedureError if nothing proves that any of them may go.
+        """
+        if self._needs_sizes(call):
+            planned = call.rows(**arguments, dry_run=True)
+            call.guard.sizes = {row[path]: row["file_size_in_bytes"] for row in planned}
+        rows = call.rows(**arguments, dry_run=self._dry_run)
+        if not rows:
+            return None
         _require_proof(rows)
         if self._dry_run:
-            sized = [(row["orphan_file_location"], row["file_size_in_bytes"] or 0) for row in rows]
-            rows = rows[: len(call.guard.within(sized))]
-        return {
-            "orphans": len(rows),
-            "bytes": sum(row["file_size_in_bytes"] or 0 for row in rows),
-            "deleted": sum(row["deleted"] for row in rows),
-            "put_off": sum(row["put_off"] is not None for row in rows),
-            "some": [row["orphan_file_location"] for row in rows[:_LISTED]],
-            **call.owned_folders,
-        }
+            rows = rows[: len(call.guard.within([(row[path], row["file_size_in_bytes"] or 0) for row in rows]))]
+        return rows
+
+    def _needs_sizes(self, call: _Call) -> bool:
+        """Whether a dry run has to say first how large each file is, so that the guard can count bytes."""
+        return call.guard.budget.bytes is not None and not self._dry_run
 
     def _rewrite_manifests(self, call: _Call) -> Mapping[str, Any]:
         found = 0 if call.seen is None else _manifests(call.seen)
@@ -245,6 +254,7 @@ class Actions:
         return _unless_idle(row, ("rewritten_manifests_count",))
 
     def _rewrite_data_files(self, call: _Call) -> Mapping[str, Any]:
+        """Rewrite up to the budget; what an unbounded plan would have rewritten, too, is left in the guard."""
         budget = call.policy.budget
         options = {
             "target-file-size-bytes": call.option("target_file_size"),
@@ -271,30 +281,17 @@ class Actions:
         )
 
     def _old_metadata(self, call: _Call) -> Mapping[str, Any]:
+        """Set the properties that make writers clean up, then remove what is in no log any more."""
         wanted = {_DELETE_OLD: "true", _PREVIOUS: str(call.option("keep"))}
         present = {} if call.seen is None else call.seen.metadata.properties
         changed = {key: value for key, value in wanted.items() if present.get(key) != value}
         if not self._dry_run:
             for key, value in changed.items():
                 call.rows("system.set_table_property", key=key, value=value)
-        if call.guard.budget.bytes is not None and not self._dry_run:
-            planned = call.rows(dry_run=True, **call.owned_folders)
-            call.guard.sizes = {row["metadata_file"]: row["file_size_in_bytes"] for row in planned}
-        rows = call.rows(dry_run=self._dry_run, **call.owned_folders)
-        if not rows:
+        rows = self._delete_files(call, "metadata_file", **call.owned_folders)
+        if rows is None:
             return changed
-        _require_proof(rows)
-        if self._dry_run:
-            rows = rows[: len(call.guard.within([(row["metadata_file"], row["file_size_in_bytes"]) for row in rows]))]
-        size = sum(row["file_size_in_bytes"] for row in rows)
-        return {
-            **changed,
-            **call.owned_folders,
-            "metadata_files": len(rows),
-            "bytes": size,
-            "deleted": sum(row["deleted"] for row in rows),
-            "put_off": sum(row["put_off"] is not None for row in rows),
-        }
+        return {**changed, **call.owned_folders, "metadata_files": len(rows), **_counts_of_files(rows)}
 
     def _publish(self, call: _Call) -> Mapping[str, Any]:
         if (source := call.publishes) is None:
@@ -321,12 +318,9 @@ class Actions:
         [loaded] = self._inquiries.ask(f"table {table}", lambda: [load()])
         return loaded
 
-    def _facts(self, table: TableName) -> Facts:
-        return Facts.of(self._load(table))
-
     def _facts_if_any(self, table: TableName, otherwise: Facts) -> Facts:
         try:
-            return Facts() if table.catalog not in self._session.catalogs.names() else self._facts(table)
+            return Facts() if table.catalog not in self._session.catalogs.names() else Facts.of(self._load(table))
         except Exception as error:  # noqa: BLE001 - why it cannot be read is told by the run, if by anything
             if unforeseen(error):
                 _log.warning(
@@ -374,6 +368,15 @@ def _manifests(table: Table) -> int:
 
 def _counts(guard: Guard) -> Mapping[str, Any]:
     return {"files": guard.files, "bytes": guard.bytes} if guard.files or guard.bytes else {}
+
+
+def _counts_of_files(rows: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    """What became of files of one run, and their bytes as far as these are known."""
+    return {
+        "bytes": sum(row["file_size_in_bytes"] or 0 for row in rows),
+        "deleted": sum(row["deleted"] for row in rows),
+        "put_off": sum(row["put_off"] is not None for row in rows),
+    }
 
 
 def _require_proof(rows: Sequence[Mapping[str, Any]]) -> None:

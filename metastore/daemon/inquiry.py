@@ -96,6 +96,7 @@ class Inquiries:
             )
 
     def _next(self, whom: str, answer: _Answer[T], thread: threading.Thread) -> T | _Sign:
+        """The next part of an answer. StorageError after the limit or if the daemon stops; its thread stays behind."""
         asked = monotonic()
         until = asked + self.limit_s
         while True:

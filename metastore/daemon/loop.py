@@ -258,6 +258,7 @@ class Daemon:
         self._show_life()
 
     def _run(self, actions: Actions, decision: Decision) -> RunUnit:
+        """Carry out the action and log its outcome; returns the row of the history, which is not written yet."""
         table, policy = decision.situation.table, decision.situation.policy
         started, began = self._now_ms(), self._around.monotonic()
         what = f"{policy.action} on {table}"
@@ -268,16 +269,8 @@ class Daemon:
         seconds = self._around.monotonic() - began
         run = _unit(decision, outcome, started, round(seconds * 1000), self._election)
         level = logging.WARNING if outcome.status == "failed" else logging.INFO
-        _log.log(
-            level,
-            "%s on %s: %s%s",
-            policy.action,
-            table,
-            outcome.status,
-            f" ({outcome.error})" if outcome.error else "",
-            exc_info=outcome.defect,
-            extra={"run": run.to_columns()},
-        )
+        reason, more = f" ({outcome.error})" if outcome.error else "", {"run": run.to_columns()}
+        _log.log(level, "%s: %s%s", what, outcome.status, reason, exc_info=outcome.defect, extra=more)
         return run
 
     def _due(self) -> Sequence[Decision]:
@@ -289,6 +282,7 @@ class Daemon:
         return due((each for each in situations if each is not None), self._settings, now_ms, self._since_ms)
 
     def _situations(self) -> Iterator[Situation]:
+        """Each table with each enabled action that applies: REFRESH to materialized views, ANALYZE to other tables."""
         tables = self._tables()
         self.state.tables = 0
         self.state.last_runs = self._history.runs_known
@@ -369,6 +363,7 @@ class Daemon:
 
 
 def _unit(decision: Decision, outcome: ActionOutcome, started: int, milliseconds: int, election: Election) -> RunUnit:
+    """The row of one run in the history; ``started`` is in milliseconds since 1970."""
     return RunUnit(
         day=day_of(started),
         run_id=str(uuid.uuid4()),

@@ -37,6 +37,7 @@ class PrometheusMetrics:
         yield from self._of_runs()
 
     def _numbers(self) -> Iterator[Any]:
+        """Gauges and counters without labels; a time that is not known is 0."""
         state, core = self._state, self._core
         gauges = {
             "leader": ("1 while this daemon holds the lease", int(state.token is not None)),
@@ -97,6 +98,7 @@ class PrometheusMetrics:
         return family
 
     def _of_runs(self) -> Iterator[Any]:
+        """The families with labels. Copies are read: workers add to the state meanwhile."""
         state, core = self._state, self._core
         runs = core.CounterMetricFamily(f"{_PREFIX}runs", "Runs by outcome", labels=["action", "status"])
         for (action, status), value in dict(state.runs).items():

@@ -92,6 +92,7 @@ def serve(
             _log.info("metrics at %s/metrics, health at %s/healthz", endpoint.url, endpoint.url)
 
         def between() -> None:
+            """Take over a reloaded configuration between two passes; a refused one leaves the old in force."""
             nonlocal settings
             if not signals.reload_wanted():
                 return

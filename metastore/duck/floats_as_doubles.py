@@ -35,6 +35,7 @@ def with_floats_as_doubles(say: Callable[[Any], exp.Expr]) -> Callable[[Any], ex
     """Returns ``say``, the translation of a comparison, with its FLOAT values as DOUBLE."""
 
     def translate(node: exp.Expr) -> exp.Expr:
+        """The node with each FLOAT as DOUBLE if another number is beside it; CASE decides where no kind is known."""
         kinds = {kind_of(value) for value in compared_values(node)}
         if not kinds <= WHOLE | FRACTIONS | {DType.NULL, None}:
             return say(node)

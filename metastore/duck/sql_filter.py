@@ -102,6 +102,7 @@ class _Question:
 
     @classmethod
     def of(cls, where: str, columns: Columns, schema: pa.Schema, zone: tzinfo) -> _Question:
+        """The condition for DuckDB. InvalidRequestError for a subquery, and for a column that ``columns`` lacks."""
         tree = condition_of(where).copy()
         if tree.find(exp.Query) is not None:
             raise InvalidRequestError(

@@ -135,6 +135,7 @@ def _add_bound(holders: list[str], type_: str, value: Value, exact: bool, name: 
 
 
 def _from_document(document: Any) -> ColumnStatistics:
+    """The statistics in a decoded document. Drill's and our own kinds are read; FormatError says what is wrong."""
     try:
         type_ = document["type"]
         found: dict[str, tuple[Any, bool]] = {}

@@ -68,11 +68,12 @@ def table_sizes(session: Session, tables: Collection[TableInfo], version: int) -
 
 
 def _sum_sizes(session: Session, tables: Collection[TableInfo], version: int) -> Mapping[TableInfo, TableSize]:
+    """Sizes from digests. Segments without one are opened, small tables first, while the limit lasts."""
     read = session.metastore.tables.read().metadata_types(*_TYPES).filter(of_names(each.name for each in tables))
     digests: dict[TableInfo, dict[str, list[SegmentDigest | None]]] = {table: defaultdict(list) for table in tables}
     stored: dict[TableInfo, int] = defaultdict(int)
     for group in read.columns("path").at(version).groups():
-        for planned in group.files:
+        for planned in group.files.planned:
             *name, key = map(str, planned.key)
             if (table := TableInfo(*name)) in digests and key != GENERAL_INFO:
                 digests[table][key].append(digest := SegmentDigest.from_bytes(planned.digest))

@@ -251,6 +251,7 @@ def _table_summary(unit: Mapping[str, Any]) -> TableSummary:
 
 
 def _columns(unit: Mapping[str, Any]) -> Iterable[ColumnSummary]:
+    """Each leaf column in schema order, then those that only statistics name; with the reason if it cannot prune."""
     schema = TupleSchema.from_json(unit["schema"]) if unit["schema"] else TupleSchema()
     statistics = {**schema.directory_statistics, **dict(unit["columnsStatistics"] or ())}
     types = {quote(path): type_ for path, type_ in schema.leaves()}

@@ -137,6 +137,7 @@ class Constants:
         raise NotConstant(f"a cast to {kind.value} may change the value")
 
     def _compute(self, node: exp.Add | exp.Sub | exp.Mul) -> Literal:
+        """The exact sum or product of integers, or a moved day. NotConstant where engines would differ or overflow."""
         sign = -1 if isinstance(node, exp.Sub) else 1
         if isinstance(node.expression, exp.Interval):
             return self._move_by_interval(self.value(node.this), node.expression, sign)

@@ -57,6 +57,7 @@ class Containers:
         return self._leaves.weaken_to(all_of(parts)) if parts else None
 
     def _parts(self, node: exp.Expr, text: str) -> Iterator[BooleanExpression]:
+        """The conditions on elements, keys or values that ``node`` implies; none if it is not such a test."""
         if isinstance(node, (exp.ArrayContains, exp.Contains)) and _has_only(node, "this", "expression"):
             yield from self._has("ARRAY", ELEMENT, node.this, [node.expression], text)
         elif isinstance(node, exp.In) and _has_only(node, "this", "field"):

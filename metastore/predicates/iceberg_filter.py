@@ -119,6 +119,7 @@ class _Fitting:
         self.left_out: list[str] = []
 
     def of(self, node: BooleanExpression) -> BooleanExpression:
+        """The condition by fields; AlwaysTrue for a leaf that PyIceberg cannot express, named in ``left_out``."""
         if isinstance(node, And):
             return And(self.of(node.left), self.of(node.right))
         if isinstance(node, Or):
@@ -189,6 +190,7 @@ def _test(node: UnboundPredicate, name: str, type_: Any, *, zoned: bool) -> Bool
 
 
 def _membership(name: str, type_: Any, values: list[Any], *, negated: bool) -> BooleanExpression | None:
+    """IN or NOT IN by single comparisons where a value does not fit its set; None if one cannot be expressed."""
     kind: type[LiteralPredicate] = NotEqualTo if negated else EqualTo
     tests = [_comparison(kind, name, type_, value) for value in values]
     if any(test is None for test in tests):

@@ -129,6 +129,7 @@ def membership(
 
 
 def _condition(key: str, operator: str, span: Span) -> BooleanExpression:
+    """A condition that holds wherever the comparison does for some value of ``span``."""
     if operator == "<":
         return LessThan(key, span.high)
     if operator == "<=":
@@ -239,6 +240,7 @@ def _require_meant(column: PredicateColumn, literal: Literal) -> None:
 
 
 def _integer(column: PredicateColumn, literal: Literal, _zone: tzinfo | None) -> Span | None:
+    """The span of a literal beside integers: wide for doubles beyond 2^53, None for a text that is no integer."""
     if isinstance(literal, str):
         if not INTEGER_TEXT.fullmatch(literal):
             return None

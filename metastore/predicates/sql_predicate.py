@@ -59,6 +59,7 @@ class _Translator:
         return self._condition(self._asked_condition.tree, inverted=False)
 
     def _condition(self, node: exp.Expr, *, inverted: bool) -> BooleanExpression:
+        """The condition of any node; where a constant cannot be read, only what NULL rules out remains."""
         while isinstance(node, exp.Paren) and not has_unknown_arguments(node):
             node = node.this
         inverted = inverted is not bool(node.args.get("negate"))
@@ -97,6 +98,7 @@ class _Translator:
         return And(*parts) if isinstance(node, exp.And) is not inverted else Or(*parts)
 
     def _leaf(self, node: exp.Expr, *, inverted: bool) -> BooleanExpression:
+        """The condition of a test without AND, OR or NOT. NotConstant if no rule reads it."""
         if isinstance(node, (exp.Column, exp.Dot)):
             return self._boolean(self._required_column(node), inverted=inverted)
         if operator := COMPARISONS.get(type(node)):
@@ -189,6 +191,7 @@ class _Translator:
         return Or(condition, self._leaves.is_null(column, inverted=False)) if inverted else condition
 
     def _in(self, node: exp.In, *, inverted: bool) -> BooleanExpression:
+        """IN as one leaf if all values are compared alike, else as comparisons; NOT IN with a NULL is never true."""
         column = self._column(node.this)
         literals = [self._constants.value(item) for item in node.expressions]
         present = [literal for literal in literals if literal is not None]
@@ -241,6 +244,7 @@ class _Translator:
             raise NotConstant("the number is beyond DOUBLE") from error
 
     def _like(self, node: exp.Expr, escape: Literal | None, *, inverted: bool) -> BooleanExpression:
+        """LIKE by the prefix before its first wildcard or escape; NotConstant where a prefix says nothing."""
         column = self._required_column(node.this)
         pattern = self._constants.value(node.expression)
         # With any other type, the pattern is compared with the value's spelling, which differs between engines.

@@ -87,6 +87,7 @@ class Unwrapping(Context):
     # Casts, and coalesce.
 
     def _cast(self, node: exp.Cast, comparison: Comparison) -> BooleanExpression | None:
+        """The comparison on the column itself if the cast keeps all values and their order; else NotConstant."""
         column, kind = self.column_of(node.this), node.to.this
         if column is None:
             return None
@@ -112,6 +113,7 @@ class Unwrapping(Context):
         return self.leaves.weaken_to(found)
 
     def _coalesce(self, node: exp.Coalesce, comparison: Comparison) -> BooleanExpression | None:
+        """The comparison on the column, or NULL if the default may satisfy it."""
         column = self.column_of(node.this)
         if column is None or len(node.expressions) != 1:
             return None

@@ -52,6 +52,7 @@ def arrow_type(column: SchemaColumn) -> pa.DataType:
 
 
 def _type(type_: DrillType, column: SchemaColumn, path: ColumnPath) -> pa.DataType:
+    """The Arrow type of a part of ``column``, by its stored properties too; FormatError if none reads it."""
     name = type_.name
     # INT96 could hold nanoseconds, but Arrow's cover only 1677 to 2262, and engines write INT96 times of any year.
     unit: Any = "ns" if column.leaf_property(LOGICAL_TYPE, path) in IN_NANOSECONDS else "us"

@@ -45,6 +45,7 @@ class DirectoryValues:
         return self._of(path.rpartition("/")[0])
 
     def _values(self, folder: str) -> Mapping[str, Any]:
+        """The values of ``folder`` in their types; null where it has no such directory. A misfit raises an error."""
         directories = directories_of(f"{folder}/", self._location)
         named = named_values(directories, case_sensitive=self._case_sensitive)
         values: dict[str, Any] = {}

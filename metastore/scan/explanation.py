@@ -59,6 +59,7 @@ class Explanation:
         )
 
     def __str__(self) -> str:
+        """Several lines for people; files and row groups are named up to a limit."""
         lines = [
             f"Scan(table={self.table}, usedMetastore={str(self.used_metastore).lower()})",
             f"  predicate: {self.predicate or 'none'}",

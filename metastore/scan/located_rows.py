@@ -100,6 +100,7 @@ def in_order(parts: Sequence[pa.Table], located: Sequence[LocatedRows], schema: 
 def _unknown(
     table: TableInfo, component: bytes, components: Mapping[str, bytes]
 ) -> InvalidRequestError | StaleRowIdError:
+    """The error for a row id: its partition changed or is gone, or it never belonged to ``table``."""
     if not component.startswith(table_prefix(table)):
         return InvalidRequestError(
             f"an id that ends with X'{component.hex()}' is no row id of {table}: it was made elsewhere, or by hand"

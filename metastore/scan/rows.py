@@ -230,6 +230,8 @@ def _advising(file: ScanFile) -> Iterator[None]:
 
 
 class _FileReader:
+    """Reads ``file`` as ``chunk`` asks; ``root`` is the chunk's location as ``store`` spells it."""
+
     def __init__(self, chunk: ReadChunk, file: ScanFile, store: fs.FileSystem, root: str) -> None:
         self._chunk = chunk
         self._file = file
@@ -280,6 +282,7 @@ class _FileReader:
             yield from self._row_group(part, group.id)
 
     def _row_group(self, part: ds.ParquetFileFragment, index: int) -> Iterator[pa.RecordBatch]:
+        """Rows of one row group, with ids from their numbers in it and without rows that the chunk excludes."""
         first = 0
         excluded = self._chunk.exclude.get((self._file.path, index))
         ids = self._file.ids
@@ -297,6 +300,7 @@ class _FileReader:
             yield from self._finish_batch(batch, more, mask)
 
     def _scan(self, part: ds.Fragment) -> Iterator[pa.RecordBatch]:
+        """Batches in the table's schema; columns that a file spells or nests in its own way are found first."""
         found = None
         if self._finder is not None:
             with naming(self._file.path):
@@ -336,6 +340,7 @@ class _FileReader:
     def _finish_batch(
         self, batch: pa.RecordBatch, more: Mapping[str, pa.Array[Any]], mask: np.ndarray[Any, Any] | None = None
     ) -> Iterator[pa.RecordBatch]:
+        """The batch with constants and ``more``, then filtered, in the chunk's columns; none if no row is left."""
         count = batch.num_rows
         arrays = dict(zip(self._read, batch.columns, strict=True))
         arrays.update({name: pa.repeat(value, count) for name, value in self._constants.items()})

@@ -196,6 +196,7 @@ class ScannedTables(Tables):
         listed_for_time = MODIFIED in pseudo_columns(" ".join((str(where or ""), *names)), ())
 
         def planned_at(version: int) -> ScanPlan:
+            """The plan by the units of one version; by those of the table's keeper if the metastore has none."""
             keys = None if only is None else frozenset(only)
             stored = StoredUnits(self, info, version, PLAN_COLUMNS, keys)
             units: Units = units_of(stored)
@@ -285,7 +286,7 @@ class ScannedTables(Tables):
         """
         read = self.read().metadata_types(MetadataType.SEGMENT, MetadataType.FILE).filter(of_table(table))
         groups = (read if at is None else read.at(at)).groups()
-        return {planned.key[-1] for group in groups for planned in group.files}
+        return {planned.key[-1] for group in groups for planned in group.files.planned}
 
     def _units(
         self,

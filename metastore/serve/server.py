@@ -102,6 +102,7 @@ def serve(
 
 
 def _config(settings: ServeSettings, application: Application) -> uvicorn.Config:
+    """Uvicorn's configuration, loaded here so that a bad certificate is a ConfigError before anything listens."""
     config = uvicorn.Config(
         application,
         http=_protocol(settings.limits),
@@ -133,6 +134,7 @@ def _listening(settings: ServeSettings) -> socket.socket:
 
 
 def _protocol(limits: ServeLimits) -> type[H11Protocol]:
+    """HTTP with a deadline for each request and its answer, and a limit of connections; both abort without a word."""
     seconds = limits.request.total_seconds() + 1  # An answer in time says that the catalog was too slow.
 
     class BoundedProtocol(H11Protocol):

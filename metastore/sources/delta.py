@@ -143,6 +143,7 @@ class DeltaSource:
 
     @cached_property
     def _actions(self) -> dict[SourceFile, Mapping[str, Any]]:
+        """Each live file with its add action. A file's state changes with its columns and its deletion vector, too."""
         with self._translate_errors("the list of files"):
             rows = pa.table(self._table.get_add_actions()).to_pylist()
         columns = [(column.name, str(column.type), sorted((column.metadata or {}).items())) for column in self._arrow]
@@ -216,6 +217,7 @@ class DeltaSource:
         return ProvidedFile(file, self.schema, by_key(statistics), rows or 0, whole)
 
     def _measures(self, path: ColumnPath, type_: str, rows: int, action: Mapping[str, Any]) -> Measures:
+        """Bounds and nulls of a leaf in one file, widened by as much as the log may have rounded them."""
         if path[0] in (action["partition"] or {}):
             value = _value(action["partition"][path[0]])
             return Measures(value, value, rows if action["partition"][path[0]] is None else 0)

@@ -184,6 +184,7 @@ def _list_location(
     passed_over: Sequence[str],
     all_files: bool,
 ) -> Listing:
+    """Files at ``location``. A prefix without objects is asked for as a single file; NotFoundError if it is none."""
     store, root = open_location(location, options)
     found = _below(store, root, only_directories) if lists_by_prefix(store) else []
     if found:
@@ -258,6 +259,7 @@ def _trees(store: fs.FileSystem, directories: Sequence[str]) -> list[Sequence[fs
 def _sorted_out(
     location: str, root: str, entries: Iterable[Entry], passed_over: Sequence[str], *, all_files: bool = True
 ) -> Listing:
+    """The listing of data files among ``entries``, in order, and whether Spark's sink log or other files are there."""
     root = root.rstrip("/")
     if passed_over:
         own = tuple(f"{root}/{each}/" for each in passed_over)

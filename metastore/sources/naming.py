@@ -148,6 +148,7 @@ def _require_enabled(plugin: StoragePluginSettings, table: TableInfo) -> None:
 
 
 def _source(plugin: StoragePluginSettings, workspace: WorkspaceSettings, table: TableInfo) -> SourceTable:
+    """The table's place, and what workspace and plugin say of its formats. ConfigError if the plugin is disabled."""
     _require_enabled(plugin, table)
     formats = {name: _format(plugin, name) for name in plugin.formats}
     by_suffix: dict[str, tuple[str, TextOptions | None]] = {

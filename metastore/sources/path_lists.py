@@ -63,6 +63,7 @@ def _is_quoted_csv(text: str) -> bool:
 
 
 def _of_entry(entry: Any, where: str) -> Iterator[str]:
+    """The paths in one entry, whatever kind of notification it is; keys of S3's own are decoded."""
     match entry:
         case str():
             yield entry

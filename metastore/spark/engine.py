@@ -262,6 +262,7 @@ class SparkEngine:
         *,
         of_rows: bool,
     ) -> Iterator[pa.RecordBatch]:
+        """Run the query and ``gather`` on its rows as one job of Spark; the batches come when all tasks are done."""
         # After a failed fetch, Spark runs a stage again, and tasks do not see it. A local master has no such failure.
         self._repeated = not str(self.spark.conf.get("spark.master", "")).startswith("local")
         pickled = cloudpickle.dumps(gather)  # type: ignore[no-untyped-call]

@@ -170,6 +170,7 @@ class FolderSink(DataSourceArrowWriter):
         return partition_name([(field.name, value) for field, value in zip(fields, values, strict=True)])
 
     def _move(self, source: SourceTable, files: Sequence[DataFile]) -> None:
+        """Move new files to their directories. After a failure, those already moved are removed again."""
         location = source.location
         store, root = open_location(location, source.options)
         moves = {}
@@ -321,6 +322,7 @@ def _spec(schema: Schema, fields: Sequence[str], name: str) -> PartitionSpec:
 
 
 def _job(source: SourceTable, schema: Schema, spec: PartitionSpec) -> RewriteJob:
+    """The job of tasks that write into a hidden folder of the table, as Spark would: snappy, no field ids."""
     plain = RewriteJob(
         name=str(source.table),
         location=source.location,
@@ -329,10 +331,6 @@ def _job(source: SourceTable, schema: Schema, spec: PartitionSpec) -> RewriteJob
         schemas=(schema,),
         specs=(spec,),
         output_spec_id=spec.spec_id,
-        name_mapping=None,
-        order=(),
-        sort_order_id=None,
-        keep_going=False,
         of_folder=True,
     )
     job = TaskFiles(plain).job

@@ -75,6 +75,7 @@ def register(spark: SparkSession, ms: Session, *patterns: str, prefix: str = "")
 
 
 def _register_tables(spark: SparkSession, ms: Session, patterns: Sequence[str], prefix: str) -> list[str]:
+    """Names of the views made, by order. InvalidRequestError if a pattern fits nothing, or two tables one name."""
     views: dict[str, str | TableInfo] = {}
     known: list[TableInfo] | None = None
     for pattern in patterns:

@@ -166,6 +166,7 @@ def predicate(filter_: Filter) -> str | None:
 
 
 def _literal(value: Any) -> str | None:
+    """The value as a constant of SQL; None if the text would not mean it exactly, and Spark filters itself."""
     if isinstance(value, bool):
         return str(value).upper()
     if isinstance(value, int):

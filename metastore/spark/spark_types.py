@@ -116,6 +116,7 @@ def reads_natively(type_: pa.DataType) -> bool:
 
 
 def _types(type_: Any) -> tuple[spark.DataType, pa.DataType]:
+    """The type for Spark, and the Arrow type in which Spark takes the values; extension types by their storage."""
     if type_ in _PLAIN:
         return _PLAIN[type_]
     if pa.types.is_timestamp(type_):

@@ -177,6 +177,7 @@ def _partition(cursor: Cursor) -> tuple[dict[str, str], dict[str, str]]:
 
 
 def _request(cursor: Cursor, *, needs_words: bool = True) -> AnalyzeRequest:
+    """The request that the rest of the statement states; ``needs_words`` if it must say what to compute."""
     options = _options(cursor)
     columns = _columns(cursor)
     bounds = _bounds(cursor)
@@ -223,6 +224,7 @@ def _table(target: StatementTarget, cursor: Cursor) -> TableInfo | str:
 
 
 def _options(cursor: Cursor) -> dict[str, str]:
+    """``(name => value, …)`` by names in upper case; an error at the second of one name. Empty without a bracket."""
     options: dict[str, str] = {}
     if not cursor.accept(TokenType.L_PAREN):
         return options

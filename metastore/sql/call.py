@@ -160,6 +160,7 @@ def _array(cursor: Cursor, depth: int) -> list[Any]:
 
 
 def _map(cursor: Cursor, depth: int) -> dict[Any, Any]:
+    """A map in Trino's form, of two arrays, or in Spark's, of keys and values in turn. Keys are unique."""
     first = cursor.expect_word("MAP")
     cursor.expect(TokenType.L_PAREN, "(")
     if cursor.accept(TokenType.R_PAREN):

@@ -122,6 +122,7 @@ def _create_view(component: DefinedViews | RefreshedViews, header: _Header) -> p
 
 
 def _header(target: StatementTarget, statement: Statement) -> _Header:
+    """What comes before AS, and the query in its place in the text, so that errors name lines of the statement."""
     cursor = Cursor(statement, 1)
     replace = cursor.accept_word("OR") and bool(cursor.expect_word("REPLACE"))
     cursor.accept_word("MATERIALIZED")

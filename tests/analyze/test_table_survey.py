@@ -53,7 +53,7 @@ def files_of(metastore: Metastore) -> set[str]:
 def named_files(metastore: Metastore) -> set[str]:
     """The data files that the newest version names."""
     groups = metastore.tables.read().metadata_types(MetadataType.ALL).partitions().values()
-    return {path for group in groups for path in group.paths}
+    return {path for group in groups for path in group.files.paths}
 
 
 class Twice:

@@ -61,7 +61,7 @@ def test_a_plan_reads_files_of_segments_that_are_left(lake: Lake, monkeypatch: p
     monkeypatch.setattr(FileGroup, "batches", noted)
     scan = many.scan("n = 605")
     assert [path.rsplit("/", 2)[1] for path in scan.paths] == ["part=6"]
-    assert sum(len(group.paths) for group in read if "columnsStatistics" in group.columns) == 0
+    assert sum(len(group.files.paths) for group in read if "columnsStatistics" in group.columns) == 0
     assert many.scan().count() == 320
     many.session.close()
 

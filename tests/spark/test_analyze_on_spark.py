@@ -242,7 +242,7 @@ def test_large_tables_are_made_by_executors(tmp_path: Path, engine: SparkEngine)
     with Session(on_spark) as one, Session(here) as other:
         assert units_of(one) == units_of(other)
     stored = on_spark.tables.read().metadata_types(MetadataType.ALL).partitions()
-    named = {path for group in stored.values() for path in group.paths}
+    named = {path for group in stored.values() for path in group.files.paths}
     by_tasks = {path for path in named if len(Path(path).name.split("-")) == 6}
     assert len(by_tasks) == 6
     assert len(named) == 7

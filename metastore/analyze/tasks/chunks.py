@@ -119,7 +119,7 @@ class Cutting:
         cut: list[dict[str, Sequence[SourceFile]]] = []
         held, held_bytes = size, 0
         for key, files in segments.items():
-            own_bytes = stored[key].size_bytes if key in stored else 0
+            own_bytes = stored[key].files.size_bytes if key in stored else 0
             if held >= size or held + len(files) > most or held_bytes + own_bytes > most_bytes:
                 cut.append({})
                 held = held_bytes = 0
@@ -244,8 +244,8 @@ def _quotient(dividend: int, divisor: int) -> int:
 
 def _fetched_where_distant(stored: Mapping[str, FileGroup], most_bytes: int) -> Mapping[str, FileGroup | FetchedGroup]:
     """Fetches the data files' content together if the store is distant and they are small; else returns ``stored``."""
-    if all(is_local(path) for group in stored.values() for path in group.paths) or (
-        sum(group.size_bytes for group in stored.values()) > most_bytes
+    if all(is_local(path) for group in stored.values() for path in group.files.paths) or (
+        sum(group.files.size_bytes for group in stored.values()) > most_bytes
     ):
         return stored
     return dict(zip(stored, fetched_together(list(stored.values())), strict=True))
@@ -271,6 +271,7 @@ def run_named(
 
 
 def _naming_the_file(batches: Iterator[pa.RecordBatch], chunks: Sequence[Chunk]) -> Iterator[pa.RecordBatch]:
+    """Pass batches on. After a failed task, read its footers again here: the error of a bad one names the file."""
     try:
         yield from batches
     except ResultsTooLargeError:

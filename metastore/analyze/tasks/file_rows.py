@@ -142,6 +142,7 @@ def file_row(
 
 
 def _file_row(file: SourceFile, data: FileData, chunk: DataChunk, opening: Opening) -> UnitRow:
+    """The FILE row of ``file``. Data are read for what no footer says: bounds, descriptions, the number of rows."""
     schema, leaves = tuple_schema(data.schema)
     schema = with_twins(replace(schema, properties=data.properties))
     measured = choose_leaves(leaves, chunk.columns)
@@ -268,6 +269,7 @@ _DICTIONARY_BYTES: Final = 3
 
 
 def _describe_file(file: SourceFile, chunk: DataChunk) -> dict[str, Description | None]:
+    """Descriptions of one Parquet file by key of a leaf as the table keeps it; None where a leaf has none."""
     assert chunk.describing is not None
     store, root = open_location(chunk.location, chunk.options)
     with store.open_input_file(root + file.path[len(chunk.location) :]) as source:

@@ -56,6 +56,7 @@ def _map_condition(source: Source, condition: BooleanExpression) -> BooleanExpre
 
 
 def _leaf(value: Value, test: BoundPredicate) -> BooleanExpression:
+    """The test of a column as a test of its unit's column; AlwaysTrue where the unit has no counterpart."""
     if value.constant is not None:
         return AlwaysTrue() if _holds(test, value.constant) else AlwaysFalse()
     if value.needs == SCHEMA_PARTS:

@@ -56,6 +56,7 @@ def check_metastore(
 
 
 def _component(component: Component[Any], settings: Settings, now_ms: int) -> tuple[CheckedComponent, list[Finding]]:
+    """What one component has and what is wrong with it; an error that ends the look is a finding, too."""
     name, entry = component.definition.name, component.table.entry
     nothing = CheckedComponent(name, entry.location, 0, 0, 0, 0)
     try:

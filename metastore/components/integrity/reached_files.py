@@ -104,6 +104,7 @@ class Walk:
                 yield from self._looked_at(statistics.snapshot_id, "statistics file", place, size)
 
     def _manifest(self, version: int, manifest: ManifestFile) -> Iterator[LostFile]:
+        """What is lost of a manifest and its data files; a manifest that several versions share is looked at once."""
         place = manifest.manifest_path
         if place in self._seen:
             return

@@ -150,6 +150,7 @@ def _in_a_catalog(component: Component[Any]) -> RepairedComponent:
 
 
 def _carry_out(component: Component[Any], plan: RepairedComponent, place: str) -> None:
+    """Move the damaged version files to ``place``, then set the hint. A component without damage stays untouched."""
     entry = component.table.entry
     if not plan.is_changed:
         return

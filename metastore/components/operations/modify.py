@@ -212,6 +212,7 @@ class Modify(Generic[U]):
     def _run(
         self, operations: list[Operation], if_version: int | None = None, watched: BooleanExpression | None = None
     ) -> int:
+        """Commit ``operations`` as one snapshot and return its version; the present one if nothing is to be changed."""
         if not operations and if_version is None:
             state = self._table.state()
             return state.version if state else 0

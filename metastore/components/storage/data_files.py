@@ -70,8 +70,8 @@ class FilesToRead(NamedTuple):
     rows: int
     size_bytes: int
     tiny: bool
-    files: tuple[PlannedFile, ...] = ()
-    """Facts of each file."""
+    planned: tuple[PlannedFile, ...] = ()
+    """Facts of each file, if it is read as planned."""
 
 
 def group_files(files: Sequence[PlannedFile], limits: ReadSettings) -> Iterator[FilesToRead]:
@@ -94,17 +94,12 @@ def by_partition(files: Iterable[PlannedFile], limits: ReadSettings) -> dict[Par
     partitions: dict[PartitionKey, list[PlannedFile]] = {}
     for planned in files:
         partitions.setdefault(planned.key, []).append(planned)
-    return {key: _all_of(own, limits) for key, own in partitions.items()}
+    groups = {key: together(own, limits) for key, own in partitions.items()}
+    return {key: group._replace(tiny=_is_a_part(group.rows, group.size_bytes, limits)) for key, group in groups.items()}
 
 
 def _is_a_part(rows: int, size_bytes: int, limits: ReadSettings) -> bool:
     return rows <= limits.part_rows and size_bytes <= limits.part_size
-
-
-def _all_of(files: Sequence[PlannedFile], limits: ReadSettings) -> FilesToRead:
-    rows, size_bytes = sum(planned.rows for planned in files), sum(planned.size_bytes for planned in files)
-    tiny = _is_a_part(rows, size_bytes, limits)
-    return FilesToRead(tuple(planned.path for planned in files), rows, size_bytes, tiny, tuple(files))
 
 
 def together(group: Sequence[PlannedFile], limits: ReadSettings) -> FilesToRead:

@@ -50,32 +50,21 @@ class FileGroup:
     component: str
     unit_type: type[Unit]
     io: FileIO
-    paths: tuple[str, ...]
+    files: FilesToRead
     columns: tuple[str, ...]
     expression: BooleanExpression
-    rows: int = 0
-    """Number of rows in the files, including rows that do not match."""
-    size_bytes: int = 0
-    """Size of the stored files."""
-    tiny: bool = False
-    """Whether each file is fetched whole."""
-    files: tuple[PlannedFile, ...] = ()
-    """Facts of each file, if the group is part of a read in groups."""
     limits: ReadSettings = field(default_factory=ReadSettings)
     """Limits for what is decoded together."""
 
     @cached_property
     def name(self) -> str:
         """A name that is unique to these files."""
-        return sha256("\n".join(self.paths).encode()).hexdigest()
+        return sha256("\n".join(self.files.paths).encode()).hexdigest()
 
     def only(self, mask: Sequence[bool]) -> FileGroup:
         """Return a group with only the files that are ``mask``."""
-        files = [planned for planned, is_wanted in zip(self.files, mask, strict=True) if is_wanted]
-        read = together(files, self.limits)
-        return replace(
-            self, paths=read.paths, rows=read.rows, size_bytes=read.size_bytes, tiny=read.tiny, files=read.files
-        )
+        chosen = [planned for planned, is_wanted in zip(self.files.planned, mask, strict=True) if is_wanted]
+        return replace(self, files=together(chosen, self.limits))
 
     @property
     def schema(self) -> pa.Schema:
@@ -88,20 +77,20 @@ class FileGroup:
         schema = iceberg_schema(self.unit_type)
         row_test = RowTest(bind_filter(schema, self.expression))
         needed = needed_columns(self.columns, schema, row_test)
-        files = FilesToRead(self.paths, self.rows, self.size_bytes, self.tiny)
         with _reading(self.component):
-            yield from batches_of(self.io, self.unit_type, files, self.columns, needed, row_test, self.limits)
+            yield from batches_of(self.io, self.unit_type, self.files, self.columns, needed, row_test, self.limits)
 
     def add_embedded(self, batches: EmbeddedBatches) -> list[bool]:
         """Add the files' embedded columns to ``batches``; returns for each file whether it needs nothing else.
 
         Raises StorageError for a lost file, FormatError for a bad one.
         """
-        with_columns = [planned for planned in self.files if planned.columns is not None]
+        with_columns = [planned for planned in self.files.planned if planned.columns is not None]
         with _reading(self.component):
             contents = iter(fetched_columns(self.io, with_columns))
             return [
-                planned.columns is not None and _add_columns(batches, planned, next(contents)) for planned in self.files
+                planned.columns is not None and _add_columns(batches, planned, next(contents))
+                for planned in self.files.planned
             ]
 
     def facts(self, columns: Sequence[str]) -> Iterator[pa.Table]:
@@ -115,11 +104,11 @@ class FileGroup:
         row_test = RowTest(bind_filter(schema, self.expression))
         can_be_facts = row_test.tested_columns <= set(FACTS.names)
         with_facts = [
-            can_be_facts and planned.columns is not None and planned.columns.has_facts for planned in self.files
+            can_be_facts and planned.columns is not None and planned.columns.has_facts for planned in self.files.planned
         ]
         yield from _embedded_facts(self.only(with_facts), columns, row_test)
         rest = self.only([not has_facts for has_facts in with_facts])
-        if rest.files:
+        if rest.files.planned:
             read = replace(rest, columns=columns_for(columns))
             some = [facts_of_rows(pa.Table.from_batches([batch]), columns) for batch in read.batches()]
             if some:
@@ -163,12 +152,12 @@ def fetched_together(groups: Sequence[FileGroup]) -> list[FetchedGroup]:
     if not groups:
         return []
     with _reading(groups[0].component):
-        contents = iter(fetch_files(groups[0].io, [path for group in groups for path in group.paths]))
+        contents = iter(fetch_files(groups[0].io, [path for group in groups for path in group.files.paths]))
     return [
         FetchedGroup(
             group.component,
             group.unit_type,
-            tuple(islice(contents, len(group.paths))),
+            tuple(islice(contents, len(group.files.paths))),
             group.columns,
             group.expression,
         )
@@ -189,7 +178,7 @@ class Parts:
 
         Units that are alike are stored in a hundredth of their memory. Raises as :meth:`FileGroup.batches`.
         """
-        if sum(group.size_bytes for group in self.groups) > stored_bytes:
+        if sum(group.files.size_bytes for group in self.groups) > stored_bytes:
             return None
         batches, decoded = self.answered.to_batches(), 0
         for batch in chain.from_iterable(group.batches() for group in self.groups):
@@ -208,9 +197,9 @@ class Parts:
 
 def _embedded_facts(group: FileGroup, columns: Sequence[str], test: RowTest) -> list[pa.Table]:
     """Return facts of the units of ``group`` that pass ``test``; all files have embedded facts."""
-    found = FactBatches(columns)
+    found, planned_files = FactBatches(columns), group.files.planned
     with _reading(group.component):
-        for planned, content in zip(group.files, fetched_columns(group.io, group.files), strict=True):
+        for planned, content in zip(planned_files, fetched_columns(group.io, planned_files), strict=True):
             assert planned.columns is not None
             with _decoding(planned):
                 found.add(planned.columns, content, planned.key)

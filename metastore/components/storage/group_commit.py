@@ -120,6 +120,7 @@ class GroupCommitter:
         return group
 
     def _commit(self, group: Sequence[_Request]) -> None:
+        """Commit ``group`` as one change; each request gets its version or error. Files that no change took go."""
         files = [data_file for request in group for data_file in request.data_files]
         unused: list[str] = []
 

@@ -52,6 +52,7 @@ def folder_of(columns: tuple[str, ...], keys: tuple[str | None, ...]) -> str:
 
 
 def _folder(column: str, key: str, part: str) -> str:
+    """The folder name of one ``part`` of ``key``, unsafe characters as ``%XX``. InvalidRequestError if it has none."""
     if part in ("", ".", ".."):
         raise InvalidRequestError(f"location key {column!r} has an unsafe value {key!r}: {part!r} cannot name a folder")
     if "/" in part:

@@ -227,6 +227,7 @@ class Reader:
         *,
         open_small: bool,
     ) -> Parts:
+        """Rows that manifests answer, and groups of files for the rest. ``open_small``: few files are read at once."""
         wanted = self._column_names(columns)
         table = self._load(choose)
         if table is None:
@@ -246,19 +247,7 @@ class Reader:
     def _group(
         self, table: Table, files: FilesToRead, columns: tuple[str, ...], expression: BooleanExpression
     ) -> FileGroup:
-        return FileGroup(
-            self.table.name,
-            self.table.unit_type,
-            table.io,
-            files.paths,
-            columns,
-            expression,
-            files.rows,
-            files.size_bytes,
-            files.tiny,
-            files.files,
-            self.limits,
-        )
+        return FileGroup(self.table.name, self.table.unit_type, table.io, files, columns, expression, self.limits)
 
     def _are_small(self, files: Sequence[PlannedFile]) -> bool:
         sizes = [planned.size_bytes for planned in files]
@@ -307,6 +296,7 @@ class Reader:
     def _plan(
         self, table: Table, snapshot: Snapshot | None, expression: BooleanExpression, columns: tuple[str, ...]
     ) -> _Plan:
+        """What manifests alone answer, and the files to open; bounds are compared only for files not yet answered."""
         schema, spec = self._schema(table.metadata), table.metadata.spec()
         manifests = self.table.manifests(table.io)
         wanted = split(expression, spec)

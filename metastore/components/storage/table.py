@@ -293,6 +293,7 @@ class ComponentTable:
         return self.entry.create(schema, spec, properties)
 
     def _align(self, table: Table) -> Table:
+        """Give the table the schema and properties of this process. ConflictError if others are faster each time."""
         lost: CommitFailedException | None = None
         for _ in range(_ALIGN_ATTEMPTS):
             self._check(table.metadata)

@@ -98,6 +98,7 @@ def tuple_schema(schema: pa.Schema) -> tuple[TupleSchema, list[ArrowLeaf]]:
 def _drill_type(
     field: ArrowField, path: ColumnPath, properties: dict[str, str], leaves: list[ArrowLeaf] | None
 ) -> DrillType:
+    """Drill's type of ``field``. Adds its ``properties``, and to ``leaves`` what can have statistics."""
     arrow = field.type
     if isinstance(arrow, pa.BaseExtensionType):
         arrow = arrow.storage_type
@@ -173,6 +174,7 @@ def arrow_schema(schema: TupleSchema) -> pa.Schema:
 
 
 def _arrow_type(type_: DrillType, *, zoned: bool = False) -> pa.DataType:
+    """The Arrow type of a declared type; decimals are cut at 76 digits. ``zoned`` times are in UTC."""
     if type_.name == "STRUCT":
         return pa.struct([pa.field(f.name, _arrow_type(f.type), nullable=not f.required) for f in type_.fields])
     if type_.name == "ARRAY":

@@ -118,6 +118,7 @@ def measured_groups(
 
 
 def _measure_leaf(file: pq.ParquetFile, plan: FooterPlan, leaf: Leaf, group: int) -> ColumnStatistics:
+    """Statistics of a leaf in one row group, from its values. ValueError for decimals that Arrow cannot hold."""
     table = file.reader.read_row_group(group, column_indices=[leaf.index], use_threads=False)
     measure: LeafMeasure | None = None
     for batch in table.to_batches():

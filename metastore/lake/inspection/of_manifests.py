@@ -119,6 +119,7 @@ def _files(table: Table, manifests: Sequence[ManifestFile], contents: frozenset[
 
 
 def _entries(table: Table, manifests: Sequence[ManifestFile]) -> pa.Table:
+    """One row for each entry, also for deleted ones, with the file as a struct."""
     shown = FileRows(table)
     fields: list[pa.Field[Any]] = [
         pa.field("status", _TEXT),
@@ -144,6 +145,7 @@ def _entries(table: Table, manifests: Sequence[ManifestFile]) -> pa.Table:
 
 
 def _manifest_fields() -> list[pa.Field[Any]]:
+    """The columns of ``$manifests``: Spark's, then those of this package alone."""
     summary: list[pa.Field[Any]] = [
         *(pa.field(name, pa.bool_()) for name in ("contains_null", "contains_nan")),
         *(pa.field(name, _TEXT) for name in ("lower_bound", "upper_bound", "field", "lower", "upper")),
@@ -166,6 +168,7 @@ def _manifest_fields() -> list[pa.Field[Any]]:
 
 
 def _manifest(table: Table, manifest: ManifestFile) -> dict[str, Any]:
+    """A row of ``$manifests``. Counts are of data or of delete files, by the manifest's content; the others are 0."""
     of_deletes = manifest.content == ManifestContent.DELETES
     files = {change: getattr(manifest, f"{change}_files_count") for change in _CHANGES}
     return {
@@ -187,6 +190,7 @@ def _manifest(table: Table, manifest: ManifestFile) -> dict[str, Any]:
 
 
 def _summaries(table: Table, manifest: ManifestFile) -> list[dict[str, Any]]:
+    """Bounds of each partition field as text, under Spark's names and under this package's earlier ones."""
     fields = table.metadata.specs()[manifest.partition_spec_id].fields
     found = []
     for field, summary in zip(fields, manifest.partitions or [], strict=False):

@@ -136,6 +136,7 @@ class DeletionList:
         return replace(entry, since_ms=now_ms, due_ms=now_ms + self.delay // MILLISECOND)
 
     def _set(self, names: Sequence[str], change: Callable[[PutOffFile], PutOffFile]) -> list[PutOffFile]:
+        """Change the entries of files and tables in ``names`` and return them; NotFoundError if a name has none."""
         keys = dict(zip(_keys(names), names, strict=True))
         known = self._by_key()
         tables = {entry.table for entry in known.values()}

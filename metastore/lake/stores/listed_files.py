@@ -114,6 +114,7 @@ class OpenedFolders:
         return self._folders[folder]
 
     def _open(self, folder: str) -> int:
+        """A descriptor of ``folder``, opened from its root without following a link. StorageError outside the roots."""
         real = os.path.realpath(folder)
         root = next((root for root in self._roots if os.path.join(real, "").startswith(os.path.join(root, ""))), None)
         if root is None:

@@ -121,6 +121,7 @@ def _lacks_zone(own: Any, target: Any) -> bool:
 
 
 def _cast(field: NestedField, target: Any, values: Any) -> Any:
+    """The values in the type of the table; InvalidRequestError if one would change, even by rounding."""
     if values.null_count == len(values):  # an untyped NULL has a numeric type
         return pa.nulls(len(values), target)
     stored = values.storage if isinstance(values.type, pa.BaseExtensionType) else values

@@ -116,6 +116,7 @@ def _convert_deletes(chunk: DeleteChunk) -> Iterator[tuple[NewDeletes, int]]:
 
 
 def _vectors(job: RewriteJob, files: NewFiles, deletes: Sequence[NewDeletes]) -> list[DataFile]:
+    """Deletion vectors of all ``deletes`` in one Puffin file: an entry for each data file, with its place in it."""
     blobs = [vector_blob(each.cut.path, each.positions) for each in deletes]
     content, _ = puffin_file(blobs, _CREATED_BY)
     location = _location(job, "puffin")
@@ -142,6 +143,7 @@ def _vectors(job: RewriteJob, files: NewFiles, deletes: Sequence[NewDeletes]) ->
 
 
 def _position_file(job: RewriteJob, files: NewFiles, deletes: Sequence[NewDeletes]) -> list[DataFile]:
+    """One position delete file, sorted by path and position as Iceberg requires; its entry for each data file."""
     ordered = sorted(deletes, key=lambda each: each.cut.path)
     location = _location(job, "parquet")
     with files.stream(location) as stream, pq.ParquetWriter(stream, _ROWS, store_schema=False) as writer:

@@ -62,6 +62,7 @@ def deleted_rows(job: RewriteJob, slices: Sequence[Slice]) -> Iterator[DeletedRo
 
 
 def _equal_rows(job: RewriteJob, cut: Slice, equality: EqualityDeletes) -> Positions:
+    """Positions in the whole file that equality deletes take, whatever part of it ``cut`` is."""
     by_equality = [delete for delete in cut.deletes if delete.equality_ids]
     wanted = {column for delete in by_equality for column in delete.equality_ids}
     constants = partition_constants(job.spec(cut.spec_id), cut.partition)

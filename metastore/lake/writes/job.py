@@ -13,6 +13,7 @@ from pyiceberg.io import FileIO
 from pyiceberg.io.pyarrow import schema_to_pyarrow
 from pyiceberg.partitioning import PartitionSpec
 from pyiceberg.schema import Schema
+from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.name_mapping import NameMapping
 from pyiceberg.transforms import Transform
 from pyiceberg.typedef import TableVersion
@@ -20,6 +21,7 @@ from pyiceberg.typedef import TableVersion
 from metastore.lake.formats.parquet.marked_footer import Mark
 from metastore.lake.iceberg.columns.carried_columns import carried_schema, marks_of, part_ids
 from metastore.lake.iceberg.columns.readable_columns import stored_schema
+from metastore.lake.iceberg.rows.equality_deletes import schemas_by_age
 from metastore.lake.iceberg.rows.row_lineage import with_lineage
 from metastore.lake.writes.space_curves import CurveKind
 from metastore.lake.writes.stored_names import stored_names
@@ -79,14 +81,29 @@ class RewriteJob:
     schemas: tuple[Schema, ...]
     specs: tuple[PartitionSpec, ...]
     output_spec_id: int
-    name_mapping: NameMapping | None
-    order: tuple[SortKey | AlongCurve, ...]
-    sort_order_id: int | None
-    keep_going: bool
+    name_mapping: NameMapping | None = None
+    order: tuple[SortKey | AlongCurve, ...] = ()
+    sort_order_id: int | None = None
+    keep_going: bool = False
     format_version: TableVersion = 2
     keeps_lineage: bool = False
     mark: str = ""
     of_folder: bool = False
+
+    @classmethod
+    def of(cls, name: str, metadata: TableMetadata, io: FileIO) -> RewriteJob:
+        """Returns the job that keeps the rows' order, with new files in the table's current spec."""
+        return cls(
+            name=name,
+            location=metadata.location,
+            properties=dict(metadata.properties),
+            io=io,
+            schemas=tuple(schemas_by_age(metadata)),
+            specs=tuple(metadata.partition_specs),
+            output_spec_id=metadata.default_spec_id,
+            name_mapping=metadata.name_mapping(),
+            format_version=metadata.format_version,
+        )
 
     @property
     def schema(self) -> Schema:

@@ -56,6 +56,7 @@ def _slice_rows(
     equality: EqualityDeletes,
     projections: list[tuple[pa.Schema, int, Projection]],
 ) -> Iterator[pa.RecordBatch]:
+    """The live rows of a slice in the table's columns; with row ids and numbers if the job keeps lineage."""
     file = open_carried_file(source, cut.format, cut.path, job.schema)
     projection = _projection(job, cut, file.schema, projections)
     by_equality = [delete for delete in cut.deletes if delete.equality_ids]

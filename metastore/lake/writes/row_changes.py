@@ -157,6 +157,7 @@ def _change_batches(
     *,
     only_updated: bool,
 ) -> Iterator[pa.RecordBatch]:
+    """Batches without the ``going`` rows and with updated values; numbers count the live rows of the file."""
     first = 0
     for batch in batches:
         end = first + batch.num_rows

@@ -22,7 +22,6 @@ from pyiceberg.transforms import VoidTransform
 
 from metastore.errors import FormatError, MetastoreError, OutcomeUnknownError
 from metastore.lake.iceberg.columns.number_properties import number_property
-from metastore.lake.iceberg.rows.equality_deletes import schemas_by_age
 from metastore.lake.stores.new_files import NewFiles
 from metastore.lake.writes.delete_writing import NewDeletes, write_delete_file
 from metastore.lake.writes.job import RewriteJob, SortKey, warn_of_other_format
@@ -48,21 +47,10 @@ def job_of(name: str, metadata: TableMetadata, io: FileIO) -> RewriteJob:
         raise FormatError(f"{name} cannot be written: its partition fields are of dropped columns: {', '.join(gone)}")
     warn_of_other_format(name, metadata.properties)
     order = metadata.sort_order_by_id(metadata.default_sort_order_id)
-    is_sorted = order is not None and bool(order.fields)
-    return RewriteJob(
-        name=name,
-        location=metadata.location,
-        properties=dict(metadata.properties),
-        io=io,
-        schemas=tuple(schemas_by_age(metadata)),
-        specs=tuple(metadata.partition_specs),
-        output_spec_id=metadata.default_spec_id,
-        name_mapping=metadata.name_mapping(),
-        order=sort_keys(name, metadata.schema(), order, ()) if order is not None and is_sorted else (),
-        sort_order_id=order.order_id if order is not None and is_sorted else None,
-        keep_going=False,
-        format_version=metadata.format_version,
-    )
+    job = RewriteJob.of(name, metadata, io)
+    if order is None or not order.fields:
+        return job
+    return replace(job, order=sort_keys(name, metadata.schema(), order, ()), sort_order_id=order.order_id)
 
 
 class TableWriter:

@@ -162,6 +162,7 @@ class _OpenFile:
             self._write_group()
 
     def finish(self) -> DataFile:
+        """Close the file and make it durable. Its entry has no counts of lineage and of parts of variants."""
         self._write_group()
         self.close()
         flush([self._path])

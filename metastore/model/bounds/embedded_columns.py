@@ -88,6 +88,7 @@ class EmbeddedBatches:
 
 
 def _portion(batches: Sequence[pa.RecordBatch], schema: pa.Schema, asked: Collection[str]) -> PortionColumns:
+    """The units of one partition's files: numbers of files go on from one batch to the next."""
     names = {name: stored_name(name) for name in asked if stored_name(name) in schema.names}
     needed = [*OF_FILES, *([KIND] if KIND in schema.names else []), *names.values()]
     units = pa.Table.from_batches(batches, schema).select(needed).combine_chunks()

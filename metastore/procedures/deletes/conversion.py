@@ -25,7 +25,6 @@ from metastore.lake.iceberg.catalogs.target import TargetTable
 from metastore.lake.iceberg.columns.version_3_fields import content_offset, referenced_data_file
 from metastore.lake.iceberg.manifests.manifest_reader import read_live_entries
 from metastore.lake.iceberg.rows.changed_manifests import changed_manifests
-from metastore.lake.iceberg.rows.equality_deletes import schemas_by_age
 from metastore.lake.iceberg.rows.live_files import LiveFile, LiveFiles, live_files
 from metastore.lake.iceberg.rows.row_lineage import VERSION_OF_LINEAGE
 from metastore.lake.iceberg.snapshots.contention import until_won
@@ -109,6 +108,7 @@ class _Conversion:
     _io: FileIO | None = None
 
     def attempt(self, table: Table) -> Conversion:
+        """Plan on ``table``, write what no earlier attempt wrote, commit. CommitFailedException if a race was lost."""
         require_written_version(table, self.target)
         self._io = table.io
         metadata = table.metadata
@@ -154,7 +154,7 @@ class _Conversion:
                 )
 
     def _write(self, table: Table, chunks: Sequence[tuple[Slice, ...]], vectors: bool) -> None:
-        job = _job(self.target, table)
+        job = RewriteJob.of(str(self.target), table.metadata, table.io)
         work = [DeleteChunk(number, job, chunk, vectors) for number, chunk in enumerate(chunks)]
         for chunk in chunks:
             self._written[chunk] = ({}, 0)
@@ -193,24 +193,6 @@ def _chunks(group: Sequence[Slice]) -> Iterable[tuple[Slice, ...]]:
     most = _FILES_A_CHUNK if reads else _UNREAD_FILES_A_CHUNK
     for first in range(0, len(ordered), most):
         yield tuple(ordered[first : first + most])
-
-
-def _job(target: TargetTable, table: Table) -> RewriteJob:
-    metadata = table.metadata
-    return RewriteJob(
-        name=str(target),
-        location=metadata.location,
-        properties=dict(metadata.properties),
-        io=table.io,
-        schemas=tuple(schemas_by_age(metadata)),
-        specs=tuple(metadata.partition_specs),
-        output_spec_id=metadata.default_spec_id,
-        name_mapping=metadata.name_mapping(),
-        order=(),
-        sort_order_id=None,
-        keep_going=False,
-        format_version=metadata.format_version,
-    )
 
 
 def result_row(done: Conversion, names: Mapping[str, int]) -> Mapping[str, object]:

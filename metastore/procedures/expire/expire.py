@@ -232,6 +232,7 @@ class Expiration:
         return until_won(self.target, self.timeout, self._attempt, self.clock)
 
     def _attempt(self, table: Table) -> Mapping[str, Any]:
+        """Write the list of doomed files, commit, then sweep. A commit that certainly failed takes the list back."""
         planned = self._plan(table)
         if not planned.changes:
             return self._sweep(planned, planned.table, planned.doomed, planned.left_over)
@@ -261,6 +262,7 @@ class Expiration:
         return requirements
 
     def _plan(self, table: Table) -> _Attempt:
+        """What expires, and the files that only it reaches, divided by whether the roots of the deletion hold them."""
         require_gc(table, "expire snapshots")
         metadata = table.metadata
         going = expiring(self.retention, metadata, self.now_ms())
@@ -298,6 +300,7 @@ class Expiration:
     def _sweep(
         self, planned: _Attempt, table: Table, doomed: Sequence[TableFile], lists: Sequence[Quarantine]
     ) -> Mapping[str, Any]:
+        """Delete what the proof frees now, and the lists if nothing failed; else the next run goes on from them."""
         # Not earlier: another table may have taken a file in since it was marked.
         judgement = self.proof.judge(file.location for file in doomed)
         free = [file for file in doomed if file.location in judgement.free]

@@ -138,6 +138,7 @@ class Inventory:
         *,
         must_stand: bool,
     ) -> Iterator[tuple[str, TableFile]]:
+        """The rows of ``task`` by location; each of ``files`` is read once, by tasks on the engine."""
         unique = list({file.location: file for file in files}.values())
         chunks = [
             MetadataChunk(self._io, unique[start : start + _FILES_A_CHUNK], must_stand)

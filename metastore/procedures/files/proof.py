@@ -171,6 +171,7 @@ class Proof:
     def _strike_kept(
         self, candidates: Candidates, inner: _InnerFolders, needed: Counter[str], unknown: list[Unknown]
     ) -> None:
+        """Strike what the deployment itself needs: folders, files, workspaces. Unreadable ones leave that unknown."""
         try:
             folders = self._kept_folders.now()
         except MetastoreError as error:
@@ -322,6 +323,7 @@ class _TableSearch:
         return sum(map(self._candidates.strike, with_link_target(location)))
 
     def _strike_live_files(self, manifests: Sequence[TableFile]) -> int:
+        """Strike candidates that manifests name; returns how many. What an earlier proof has read is not read again."""
         unread: list[TableFile] = []
         for manifest in {each.location: each for each in manifests}.values():
             known = self._known.file(manifest.location)

@@ -136,6 +136,7 @@ def _content(made: Quarantine) -> bytes:
 
 
 def _load_quarantine(table: Table, location: str) -> Quarantine:
+    """The list at ``location``; FormatError if it cannot be read or was made for another table."""
     limit = ReadLimits.of(table.io.properties).limit_of("file_list")
     content = whole(table.io.new_input(location), limit)
     try:

@@ -186,6 +186,7 @@ class Procedures:
         return self.registry.catalog(name) or self._catalogs.canonical(name)
 
     def _listing(self, catalogs: Sequence[str]) -> Iterator[dict[str, str]]:
+        """A row for each name in ``catalogs``; a procedure that cannot be loaded has its error as the description."""
         for catalog in catalogs:
             for name in self.registry.names(catalog):
                 row = dict(zip(("catalog", "schema", "name"), (catalog, *name.split(".")), strict=True))

@@ -66,6 +66,7 @@ def _rows(procedure: BaseProcedure, context: CallContext, arguments: Mapping[str
 
 
 def _run_distributed(procedure: DistributedProcedure[Any], context: CallContext, arguments: Mapping[str, Any]) -> Rows:
+    """Run tasks between begin and finish. Written files go unless the commit may have happened."""
     own = procedure.create_context(context, arguments)
     plan = procedure.begin(own)
     fragments: list[pa.RecordBatch] = []

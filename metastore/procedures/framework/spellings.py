@@ -99,6 +99,7 @@ def _by_position(procedure: BaseProcedure, catalog: str, arguments: Sequence[Giv
 def _by_name(
     names: set[str], catalog: str, argument: GivenArgument, now_ms: Callable[[], int]
 ) -> Iterator[GivenArgument]:
+    """The argument under our name and in our form; a foreign table name becomes two arguments."""
     spelled = argument.name or ""
     name = spelled if argument.exact else spelled.lower()
     if name == "table" and "table" not in names and "table_name" in names and isinstance(argument.value, str):

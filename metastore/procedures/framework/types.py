@@ -60,6 +60,7 @@ def parse_type(text: str) -> ArgumentType:
 
 
 def _parse_type(text: str, whole: str) -> tuple[ArgumentType, str]:
+    """The type at the start of ``text``, and the rest; ``whole`` is for the error."""
     match = _NAME.match(text)
     name = match[1].upper() if match else ""
     rest = text[match.end() :] if match else text
@@ -78,6 +79,7 @@ def _parse_type(text: str, whole: str) -> tuple[ArgumentType, str]:
 
 
 def _decimal(text: str, whole: str) -> tuple[ArgumentType, str]:
+    """DECIMAL with the precision and scale that ``text`` begins with, 38 and 0 by default; and the rest."""
     if not text.startswith("("):
         return ArgumentType("DECIMAL", precision=_MAX_PRECISION), text
     numbers = []

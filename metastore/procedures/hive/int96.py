@@ -30,6 +30,7 @@ def rewriter(name: str, properties: Mapping[str, str], engine: Callable[[int], E
     """
 
     def rewrite(layout: Layout, files: Sequence[DataFile], folder: str) -> Sequence[DataFile]:
+        """New files in the order of ``files``; EngineError unless every file was rewritten."""
         job = RewriteJob(
             name=name,
             location=folder,
@@ -39,9 +40,6 @@ def rewriter(name: str, properties: Mapping[str, str], engine: Callable[[int], E
             specs=(layout.spec,),
             output_spec_id=layout.spec.spec_id,
             name_mapping=parse_mapping_from_json(layout.name_mapping),
-            order=(),
-            sort_order_id=None,
-            keep_going=False,
         )
         pieces = [_piece(number, file, job.output_spec_id) for number, file in enumerate(files)]
         found = engine(len(files)).run(pieces, partial(rewrite_piece, job), FRAGMENTS)

@@ -114,6 +114,7 @@ class _MetricsReader:
                 return read_avro(source, file.size)
 
     def _row(self, file: FileToRead, facts: FileFacts) -> dict[str, Any]:
+        """Metrics by the table's leaves, None where unknown. Only a schema that is new here is sent along."""
         described = facts.schema.serialize().to_pybytes()
         shape = f"{file.format}-{digest(described).hex()}"
         with self._learning:

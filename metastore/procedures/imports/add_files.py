@@ -210,6 +210,7 @@ def _name_mapping(metadata: TableMetadata) -> list[TableUpdate]:
 
 
 def _data_file(row: Mapping[str, Any], shape: Target, format_: str) -> DataFile:
+    """The manifest entry of a row that a task returned; partition values are in Iceberg's binary form there."""
     types = shape.spec.partition_type(shape.schema).fields
     values = [
         None if value is None else from_bytes(field.field_type, value)

@@ -68,6 +68,7 @@ def matching(files: Sequence[ImportedFile], values: Mapping[str, str] | None, ta
 
 
 def _below(root: str, files: Sequence[StoredFile], recursive: NestedDirectories) -> Iterator[ImportedFile]:
+    """Files below ``root`` with their partition keys; empty and hidden ones are left out, strange folders by choice."""
     start = _start(root, files)
     for file in files:
         relative = file.location[start:].lstrip("/")

@@ -250,6 +250,7 @@ class _Metrics:
         return self._keys.get(name.lower()) if isinstance(field.transform, IdentityTransform) else None
 
     def _partition(self, field: PartitionField) -> bytes | None:
+        """The value by folder, else by bounds that agree; ProcedureError if the file may hold several."""
         source = self._target.schema.find_field(field.source_id)
         kind = source.field_type
         assert isinstance(kind, PrimitiveType)

@@ -104,6 +104,7 @@ class _Removal:
     put_off: PutOff
 
     def find(self) -> _FilesToDelete:
+        """Files in the order of deletion, oldest first, up to the first that must stay; or why none may go."""
         table = self.target.load()
         require_gc(table, "remove old metadata")
         listed = files_in(Folder(table.io, _folder(table)))

@@ -225,6 +225,7 @@ class OrphanRemoval:
         return look(self.target.load())
 
     def _find(self, table: Table) -> _Orphans:
+        """The orphans of this moment. The table is loaded again after the listing, so new commits are reached."""
         self._require_gc(table)
         stored = self._list_stored_files(table)
         # Load the table after the listing, so that it reaches what was committed during the listing.

@@ -219,6 +219,7 @@ def _in_order(columns: Sequence[PublishedColumn], of_table: TupleSchema) -> tupl
 def _of_file(
     column: SchemaColumn, type_: DrillType, path: ColumnPath, ids: Mapping[str, int], *, milliseconds: bool
 ) -> PublishedColumn:
+    """The tree of one column; UnfitError names what engines read wrong, and ids that only some columns have."""
     own = ids.get(quote(path))
     if ids and own is None:
         raise UnfitError(f"column {'.'.join(path)} has no field id, and others of the file have one")

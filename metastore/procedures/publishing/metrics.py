@@ -132,6 +132,7 @@ def statistics_of(maps: Any, key: str) -> tuple[StatisticsColumns, Any]:
 def _of_column(
     column: PublishedColumn, found: Sequence[tuple[StatisticsColumns, Any]], lacks: Any, rows: Any
 ) -> ColumnMetrics:
+    """Metrics of one leaf over files: each of ``found`` describes some; a file in ``lacks`` is all null."""
     kind = column.kind
     assert isinstance(kind, PrimitiveType)
     assert column.number is not None

@@ -178,6 +178,7 @@ class _PublicationCall:
         return {**self._result_row("created", change, len(manifests), summary), "message": _note(columns)}
 
     def _next(self, table: Table) -> Mapping[str, Any]:
+        """Publish the difference to ``table`` in one commit; CommitFailedException if somebody else changed it."""
         stored = self._load_stored()
         require_own(table, self.target, str(stored.table), replace=self.anew)
         require_apart(table.location(), stored.root, self.target)
@@ -205,17 +206,14 @@ class _PublicationCall:
         evolved = _apply_updates(table, updates)
         change = _Change(self.context.now_ms(), stored, columns, evolved, widened)
         with change.new.taken_back_unless_published():
+            kept: list[ManifestFile] = []
             if self.anew:
                 manifests = list(change.manifests_of(changed))
-                kept: list[ManifestFile] = []
             else:
                 stale = changed.union(*states) if widened else changed
-                kept, groups = divide_manifests(parents, states, frozenset(stale))
-                manifests = [
-                    each for group in groups for each in change.renew_manifests(group, frozenset(stale), table.io)
-                ]
-                come = changed - frozenset(key for each in states for key in each)
-                manifests += change.manifests_of(come)
+                kept, groups = divide_manifests(parents, states, stale)
+                manifests = [each for group in groups for each in change.renew_manifests(group, stale, table.io)]
+                manifests += change.manifests_of(changed.difference(*states))
             written = [each for each in manifests if each not in parents]
             if not (written or updates):
                 return unchanged

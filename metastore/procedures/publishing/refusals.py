@@ -111,6 +111,7 @@ def leaf_type(type_: DrillType, column: SchemaColumn, path: ColumnPath, *, milli
 def _type_of_times(
     type_: DrillType, column: SchemaColumn, path: ColumnPath, logical: str, *, milliseconds: bool
 ) -> PrimitiveType:
+    """Iceberg's type of a TIME or TIMESTAMP; UnfitError for a unit or zone that some engine misreads."""
     name = ".".join(path)
     if logical == "int96":
         raise UnfitError(f"column {name} is INT96, which has no meaning in Iceberg: write it as TIMESTAMP")

@@ -76,7 +76,7 @@ class StoredTable:
         """The state of each top-level segment, by its key, in order."""
         files: dict[str, list[str]] = {}
         for group in self._groups:
-            for planned in group.files:
+            for planned in group.files.planned:
                 files.setdefault(planned.key[-1], []).append(planned.path)
         return {key: _state(files[key]) for key in sorted(files) if key != GENERAL_INFO}
 
@@ -95,7 +95,7 @@ class StoredTable:
     def units(self, keys: Collection[str]) -> Iterator[pa.Table]:
         """Yields the FILE and ROW_GROUP units of the segments ``keys``, group by group, in on-disk columns."""
         for group in self._groups:
-            wanted = [planned.key[-1] in keys for planned in group.files]
+            wanted = [planned.key[-1] in keys for planned in group.files.planned]
             if any(wanted):
                 some = group if all(wanted) else group.only(wanted)
                 yield pa.Table.from_batches(some.batches(), some.schema)

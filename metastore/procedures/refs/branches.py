@@ -161,6 +161,7 @@ def _create(
     retention: RefRetention,
     existing: _Existing,
 ) -> dict[str, Any]:
+    """Create the ref, or do with an ``existing`` one as the caller said. Without ``snapshot_id``, it is the head's."""
     if not name:
         raise InvalidRequestError(f"{kind} is empty")
 
@@ -205,6 +206,8 @@ def _drop(
     if_exists: bool,
     dry_run: bool,
 ) -> Iterable[dict[str, Any]]:
+    """Remove the ref. No row if there was none and ``if_exists`` allows it; ProcedureError for the other kind."""
+
     def decide(metadata: TableMetadata) -> RefChange:
         if name in metadata.refs:
             require_kind(name, metadata.refs[name], kind)

@@ -24,7 +24,6 @@ from metastore.lake.iceberg.catalogs.target import TargetTable
 from metastore.lake.iceberg.columns.carried_columns import carried_schema
 from metastore.lake.iceberg.manifests.data_file import READABLE
 from metastore.lake.iceberg.rows.delete_index import Deletes, only_path, unpartitioned_specs
-from metastore.lake.iceberg.rows.equality_deletes import schemas_by_age
 from metastore.lake.iceberg.rows.live_files import LiveFiles, live_files
 from metastore.lake.iceberg.rows.row_lineage import VERSION_OF_LINEAGE
 from metastore.lake.iceberg.snapshots.valid_updates import require_known_transforms
@@ -139,6 +138,7 @@ class RewriteDataFiles(TableDataRewriteDistributedProcedure[RewriteCall]):
 
     @staticmethod
     def _commit_as_they_come(context: RewriteCall, fragments: Iterable[pa.RecordBatch], tally: GroupTally) -> None:
+        """Commit groups in at most ``max_commits`` parts; those of a part that conflicts count as failed."""
         options = context.options
         size = -(-len(context.choice.groups) // options.max_commits)
         waiting: list[Rewritten] = []
@@ -216,21 +216,15 @@ def _require_usable_spec(target: TargetTable, table: Table, spec_id: int) -> Non
 
 
 def _job(context: RewriteCall) -> RewriteJob:
+    """The job of every task; warns if the table asks for files of another format."""
     metadata = context.table.metadata
     warn_of_other_format(str(context.target), metadata.properties)
-    return RewriteJob(
-        name=str(context.target),
-        location=metadata.location,
-        properties=dict(metadata.properties),
-        io=context.table.io,
-        schemas=tuple(schemas_by_age(metadata)),
-        specs=tuple(metadata.partition_specs),
+    return replace(
+        RewriteJob.of(str(context.target), metadata, context.table.io),
         output_spec_id=context.output_spec_id,
-        name_mapping=metadata.name_mapping(),
         order=context.order,
         sort_order_id=context.sort_order_id,
         keep_going=context.options.partial_progress,
-        format_version=metadata.format_version,
         keeps_lineage=metadata.format_version >= VERSION_OF_LINEAGE,
     )
 

@@ -57,6 +57,7 @@ def drop_stats(
     proof = Proof(context.catalogs, target, context.engine, progress=context.progress)
 
     def attempt(table: Table) -> list[Mapping[str, Any]]:
+        """Commit, then delete files that no snapshot names any more; CommitFailedException if a race was lost."""
         require_gc(table, "drop statistics")
         metadata = table.metadata
         if snapshot_id is not None and metadata.snapshot_by_id(snapshot_id) is None:

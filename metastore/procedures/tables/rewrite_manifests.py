@@ -75,6 +75,7 @@ class _Rewrite:
     dry_run: bool
 
     def attempt(self, table: Table) -> Mapping[str, Any]:
+        """One try on ``table``; CommitFailedException if a race was lost. Manifests of other specs stay."""
         require_written_version(table, self.target)
         metadata = table.metadata
         spec_id = metadata.default_spec_id if self.spec_id is None else self.spec_id
@@ -101,6 +102,7 @@ class _Rewrite:
         entries: Mapping[str, Sequence[ManifestEntry]],
         groups: Sequence[Sequence[ManifestEntry]],
     ) -> Mapping[str, Any]:
+        """Write only groups that no manifest holds as it is; nothing is committed if all are there."""
         standing: dict[_Content, list[str]] = {}
         for path, of_manifest in entries.items():
             if of_manifest:

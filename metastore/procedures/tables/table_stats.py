@@ -142,6 +142,7 @@ def _sketches(
 def _write_statistics(
     table: Table, snapshot: Snapshot, location: str, schema: Schema, sketches: Mapping[int, Theta]
 ) -> StatisticsFile:
+    """Write one Puffin file with a sketch and an estimate for each column; returns its entry in the metadata."""
     number = snapshot.sequence_number or 0
     blobs = [
         Blob(

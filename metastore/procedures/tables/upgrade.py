@@ -51,6 +51,7 @@ def upgrade_format_version(
     require_foreign(target, "its format version is that of the metastore, which Apache Drill reads")
 
     def attempt(table: Table) -> Mapping[str, Any]:
+        """Raise the version, or say why nothing changes. InvalidRequestError for a lower one or an unfit schema."""
         present = table.metadata.format_version
         if format_version < present:
             raise InvalidRequestError(f"{target} has format version {present}, which cannot be lowered")

@@ -164,6 +164,7 @@ def _comparison(node: BooleanExpression, column: PredicateColumn) -> tuple[str, 
 
 
 def _membership(node: In | NotIn, column: PredicateColumn) -> tuple[str, OutsideBounds]:
+    """The test as shown, and its mask: no value lies in a container's bounds or, for NOT IN, its only one is listed."""
     assert isinstance(node, SetPredicate)
     values: list[Any] = [plain_literal(literal, zoned=column.zoned) for literal in node.literals]
     negated = "NOT " if isinstance(node, NotIn) else ""
@@ -210,6 +211,7 @@ _DAY_LENGTHS: Final = {Kind.DATE: 1, Kind.LOCAL: 86_400_000_000, Kind.INSTANT: 8
 
 
 def _prefix(node: StartsWith | NotStartsWith) -> tuple[str, OutsideBounds]:
+    """The test as shown, and its mask: all texts lie beside the prefix or, if negated, all have it."""
     prefix = str(node.literal.value)
 
     def none_starts(pair: BoundPair) -> Mask:

@@ -143,6 +143,7 @@ class Evaluation:
         return Exclusions(self._exclude(self._condition, among, of), self.combinations, judged_by)
 
     def _exclude(self, node: BooleanExpression, among: Mask, of: Callable[[str, Mask], StatisticsColumns]) -> Codes:
+        """For each container ``among`` those given, the code of what excludes it; -1 if it may hold a row."""
         none: Codes = np.full(len(among), -1, np.int32)
         if isinstance(node, AlwaysTrue) or not among.any():
             return none

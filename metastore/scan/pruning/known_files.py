@@ -131,6 +131,7 @@ class _RecordedFiles:
 
     @classmethod
     def of(cls, portions: Iterable[PortionColumns]) -> _RecordedFiles:
+        """The files of all portions in one table of columns; a portion numbers its files on its own."""
         files: list[FileUnits] = []
         row_groups: list[Longs] = [_NOWHERE]
         orphans = 0

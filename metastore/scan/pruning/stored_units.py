@@ -74,6 +74,7 @@ class StoredUnits:
 
     @cached_property
     def _upper(self) -> pa.Table:
+        """TABLE and SEGMENT units; segments with a digest in the manifest cost no data file."""
         question = f"upper {self.upper_columns} {self._name}"
         known = self._kept_portions.cache.find(question)
         if isinstance(known, pa.Table):
@@ -115,7 +116,7 @@ class StoredUnits:
         Those of the segments ``without`` have no statistics, or are only counted if a digest has the counts.
         """
         for group in self._groups:
-            keys = [planned.key[-1] for planned in group.files]
+            keys = [planned.key[-1] for planned in group.files.planned]
             if all(key not in without for key in keys) or self._is_decoded(group, columns):
                 yield self._decode_group(group, columns)
                 continue
@@ -142,13 +143,13 @@ class StoredUnits:
             return known
         read = self.tables.read().metadata_types(*LOWER_TYPES).filter(self._mine()).columns(*LOWER_COLUMNS)
         found = tuple(map(_lower, read.at_seen(self.version).groups()))
-        size = sum(len(planned.path) + _BYTES_OF_A_KEY for group in found for planned in group.files)
+        size = sum(len(planned.path) + _BYTES_OF_A_KEY for group in found for planned in group.files.planned)
         self._kept_portions.cache.put(question, found, size)
         return found
 
     @property
     def _files(self) -> Iterator[PlannedFile]:
-        return (planned for group in self._groups for planned in group.files)
+        return (planned for group in self._groups for planned in group.files.planned)
 
     @cached_property
     def _digests(self) -> Mapping[str, SegmentDigest]:
@@ -229,7 +230,7 @@ def _columns_of(group: FileGroup, columns: Collection[str]) -> PortionColumns:
 
 
 def _portion(group: FileGroup) -> Portion:
-    if group.rows > group.limits.segment_rows or group.size_bytes > group.limits.segment_size:
+    if group.files.rows > group.limits.segment_rows or group.files.size_bytes > group.limits.segment_size:
         return _Batches(group)
     return TablePortion(pa.Table.from_batches(group.batches(), group.schema))
 

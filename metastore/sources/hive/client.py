@@ -325,6 +325,7 @@ class HiveClient:
             raise InvalidRequestError(f"the Hive Metastore refuses to {action}: {_error_text(error)}") from error
 
     def _connect(self, action: str) -> None:
+        """Connect to the first server that answers; StorageError lists why each did not."""
         failures = []
         for host, port in self._servers:
             wire = TSocket(host, port)

@@ -108,6 +108,7 @@ class _Describer:
     def _footer(
         self, source: pa.NativeFile, size: int, format_: HiveFormat
     ) -> tuple[int, list[ColumnStatistics | None]]:
+        """The file's rows, and statistics by the table's leaves: all null if the file lacks one, None if unknown."""
         facts = self._facts(source, size, format_)
         found = match(self._columns, facts.schema, timestamps=format_ is not HiveFormat.AVRO)
         known: list[ColumnStatistics | None] = [None] * len(self._leaves)

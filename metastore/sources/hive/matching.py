@@ -114,6 +114,7 @@ class _Walk:
         self._types(path, type_, each.type)
 
     def _types(self, path: Path, type_: HiveType, arrow: Arrow) -> None:
+        """Compare one column with the file's type, part by part; what does not fit is a problem, not an error."""
         if pt.is_dictionary(arrow):
             arrow = arrow.value_type
         match type_.name:
@@ -132,6 +133,7 @@ class _Walk:
                 self._leaf(path, type_, arrow)
 
     def _leaf(self, path: Path, type_: HiveType, arrow: Arrow) -> None:
+        """Compare a leaf with the file's; its times are noted as moments or local times, which Hive does not say."""
         self.found.leaves.append(self._ordinals[path])
         if pt.is_null(arrow):
             self._problem(path, "the file has a column of no type, which Iceberg's readers refuse")

@@ -77,6 +77,7 @@ def has_values(values: Mapping[str, str], wanted_values: Mapping[str, str]) -> b
 
 
 def _parse_value(text: str, type_: HiveType) -> PartitionValue:
+    """The value of a partition's text, exact in its type; ValueError or ArithmeticError for any other text."""
     match type_.name:
         case "string" | "char" | "varchar":
             return text

@@ -196,6 +196,7 @@ class _Reader:
         self._at = 0
 
     def type(self) -> HiveType:
+        """Read one type; a decimal without numbers is (10, 0), as in Hive. Unknown words are refused by name."""
         word = self._word()
         match word:
             case "array":

@@ -139,6 +139,7 @@ def _time(cursor: Cursor) -> PrimitiveType:
 
 
 def _timestamp(cursor: Cursor) -> IcebergType:
+    """TIMESTAMP with what follows; without digits or a zone, microseconds in local time."""
     digits = _MICROSECONDS
     if cursor.accept(TokenType.L_PAREN):
         token = cursor.token

@@ -60,6 +60,7 @@ def error_of(statement: Statement, failure: Failure, text: str, hints: Hints) ->
 
 
 def _in_words_of_tables(message: str, columns: tuple[str, ...]) -> str:
+    """DuckDB's message in this package's words; without what names settings if no rule knows it."""
     if (missing := _NO_COLUMN.fullmatch(message)) and columns:
         name = missing["name"] or missing["other"]
         listed = ", ".join(columns[:_SHOWN]) + (", …" if len(columns) > _SHOWN else "")

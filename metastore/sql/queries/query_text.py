@@ -159,6 +159,7 @@ def _hint(line: str, column: int) -> str:
 
 
 def _tree(statement: Statement, text: str) -> exp.Expr:
+    """The query's tree; InvalidRequestError at the line if sqlglot cannot read it, or it is no single query."""
     try:
         trees = [tree for tree in sqlglot.parse(text, read=DuckDbSql) if tree is not None]
     except ParseError as error:  # DuckDB would understand it

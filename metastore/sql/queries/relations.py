@@ -207,6 +207,7 @@ class Relations:
         return typed_query(unit, self.names)
 
     def _of_information_schema(self, name: str, version: Version) -> Relation:
+        """A table of INFORMATION_SCHEMA; by default of the versions that the whole statement reads."""
         found = relation(name)
         known = InformationSchema(self._target.metastore)
         if version is None:
@@ -230,6 +231,7 @@ class Relations:
         )
 
     def _of_catalog(self, catalog: str, schema: str, name: str, wanted: Version, unlisted: Collection[str]) -> Relation:
+        """A table of a catalog, or what ``$`` names of it: its changes, partitions or a metadata table."""
         base, dollar, kind = name.rpartition("$")
         if dollar:
             target = self._target.catalogs.target(catalog, schema, base)
@@ -293,6 +295,7 @@ class Relations:
     def _relation_of_analyzed(
         self, info: TableInfo, version: Version, named: Collection[str], unlisted: Collection[str]
     ) -> Relation | ViewText:
+        """A scan of the table, or the text of a view. Directory columns and row ids are there only if named."""
         view = self.text(info)
         if version is not None:
             raise InvalidRequestError(f"{info} has no earlier versions: only Iceberg tables keep earlier rows")

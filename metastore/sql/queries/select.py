@@ -271,6 +271,7 @@ class _Preparation:
         unlisted: dict[Reference, Sequence[str]],
         through: Through | None,
     ) -> str:
+        """DuckDB's name for what a reference means; ``through`` adds the conditions of the query around a view."""
         with query.at(reference):
             wanted = None if reference.version is None else reference.version.value
             meant = meant_of(query.tree, reference.node)
@@ -289,6 +290,7 @@ class _Preparation:
         return self._table(query, reference, found, asked)
 
     def _table(self, query: QueryText, reference: Reference, relation: Relation, request: AskedRows) -> str:
+        """Register the relation in DuckDB under a free name and return it; rows are read when DuckDB asks."""
         with query.at(reference):
             _require_told_apart(query, reference, relation)
         if self._explains:

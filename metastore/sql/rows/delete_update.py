@@ -116,6 +116,7 @@ def update(target: StatementTarget, statement: Statement) -> pa.Table:
     where = _where(cursor)
 
     def plan(reading: StatementReading) -> RowPlan:
+        """The rows to change with their new values, and the condition that all of them meet, if one is known."""
         schema = reading.table.schema()
         places = positions_of(cursor, schema, [name for name, _ in assigned])
         composed = ComposedQuery(statement).add(_addresses(named))

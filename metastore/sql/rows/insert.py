@@ -154,6 +154,7 @@ class _Insertion:
         )
 
     def _new(self, reading: StatementReading) -> RowPlan:
+        """Write the query's rows, by tasks if it divides; an EXPLAIN only checks that they fit."""
         fixed = self.clause.values(self.cursor, reading)
         if self.cursor.statement.engine is not None:
             return self._plan_by_engine(reading, self.cursor.statement.engine, fixed)

@@ -91,6 +91,7 @@ def merge_clause(cursor: Cursor, named: NamedTable) -> MergeClause:
 
 
 def _insert(cursor: Cursor, condition: tuple[Token, ...], token: Token) -> MergeClause:
+    """INSERT of a clause: ``*``, or columns and their values; counts are compared later."""
     cursor.expect_word("INSERT")
     if cursor.accept(TokenType.STAR):
         return MergeClause("new", condition, "insert", token, takes_all=True)

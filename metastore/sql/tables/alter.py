@@ -197,6 +197,7 @@ def _commit(table: TargetTable, actions: Sequence[_Action], timeout: timedelta) 
 
 
 def _change(cursor: Cursor, token: Token | None) -> tuple[Change, str]:
+    """One action of ALTER TABLE: the change of a transaction, and what it does in words."""
     match cursor.word:
         case "ADD":
             cursor.advance()

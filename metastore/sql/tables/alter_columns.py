@@ -44,12 +44,14 @@ def _each(cursor: Cursor, read: Callable[[], tuple[Change, str]], *, several: bo
 
 
 def _add_column(cursor: Cursor, token: Token | None, *, if_not_exists: bool) -> tuple[Change, str]:
+    """ADD COLUMN: the change, and what it does in words. An existing column is an error unless ``if_not_exists``."""
     names = cursor.names("the name of a column")
     column = column_definition(cursor)
     move = _place(cursor)
     columns = ColumnLookup(cursor.statement)
 
     def change(transaction: Transaction) -> None:
+        """Add the column; refuses a type that the version lacks, and NOT NULL for existing rows without a default."""
         if if_not_exists and columns.exists(transaction, names):
             return
         require_type(transaction.table_metadata.format_version, column)
@@ -214,6 +216,7 @@ def _default(cursor: Cursor, names: list[Name], constant: Constant | None) -> Ch
 
 
 def _set_type(cursor: Cursor, names: list[Name], token: Token | None) -> tuple[Change, str]:
+    """A wider type for a column; the scale of decimals stays, because bounds are stored without it."""
     kind = column_type(cursor)
     columns = ColumnLookup(cursor.statement)
     shown = _join_names(names)

@@ -218,6 +218,7 @@ class _Creation:
         return staged, pending(transaction)[1]
 
     def _create(self, columns: pa.Schema, write: _Write, token: Token, by: str = "") -> pa.Table:
+        """Write rows, then create the table with them in one commit; files of a failed one are removed."""
         stored = self._to_stored_types(columns)
         staged, updates = self._stage(self._arguments(self._schema(stored, token)))
         writer = TableWriter(job_of(str(self._place), staged.metadata, staged.io))
@@ -265,6 +266,7 @@ class _Creation:
             ) from error
 
     def _arguments(self, schema: Schema) -> dict[str, Any]:
+        """What the catalog gets: ids of a replaced table's columns stay, and the metadata is valid for any reader."""
         if self._replaced is not None:
             schema = with_ids_of(self._replaced.metadata, schema)
         try:

@@ -187,6 +187,7 @@ def _column(cursor: Cursor, made: NewTable) -> NestedField:
 
 
 def _clause(cursor: Cursor, made: NewTable) -> None:
+    """Read one clause behind the columns into ``made``, in the words of Spark or Trino."""
     if cursor.accept_word("USING"):
         if cursor.word != "ICEBERG":
             raise cursor.expectation_error("ICEBERG")
@@ -234,6 +235,7 @@ def _properties(cursor: Cursor, made: NewTable) -> None:
 
 
 def _property(cursor: Cursor, made: NewTable, key: str, token: Token | None) -> None:
+    """Read the value of ``key`` into ``made``; DEFAULT leaves it out. Formats other than Parquet are refused."""
     value_token = cursor.token
     if key in FORMAT_VERSIONS:
         made.format_version = written_version(cursor)

@@ -77,6 +77,7 @@ class _Arguments:
 
 
 def _read_clauses(cursor: Cursor, arguments: _Arguments, kind: str) -> None:
+    """Read AS OF VERSION, RETAIN and, for branches, WITH SNAPSHOT RETENTION as arguments of the procedure."""
     if cursor.accept_word("AS"):
         cursor.expect_word("OF")
         cursor.expect_word("VERSION")

@@ -99,6 +99,7 @@ def divide_query(target: StatementTarget, statement: Statement, relations: Relat
 
 
 def _divide(target: StatementTarget, statement: Statement, relations: Relations) -> Division | UndividedQuery:
+    """The query for tasks, or why it is not divided. Columns are DuckDB's, found without running the query."""
     if not target.engine_for_statement(sys.maxsize, sys.maxsize).capabilities.runs_statements:
         return UndividedQuery("the session has no engine that runs statements by tasks")
     prepared = prepared_query(statement, relations)

@@ -215,6 +215,8 @@ def _set_operation(scope: Scope, known: dict[int, dict[str, _Described]], width:
 def _describe(
     item: exp.Expr, scope: Scope, known: dict[int, dict[str, _Described]], schemas: dict[str, TupleSchema]
 ) -> _Described:
+    """Type, zone and logical type of one item of a query; not known where engines disagree about them."""
+
     def column_of(column: exp.Column) -> _Described:
         source = scope.sources.get(column.table)
         if isinstance(source, Scope):

@@ -136,6 +136,7 @@ def define_materialized_view(
 
 
 def _check(names: Names, name: TableInfo, definition: Definition, kind: NameKind) -> _CheckedDefinition:
+    """The definition if its query can be bound, does not read itself, and has as many columns as names."""
     present = names.find(name)
     if present is not None and present.kind is not kind:
         raise InvalidRequestError(f"{name} is the name of a {present.kind.noun} already")

@@ -193,6 +193,7 @@ def _type(unit: ViewMetadataUnit, column: SchemaColumn) -> IcebergType:
 
 @contextmanager
 def _errors(catalog: Catalog, identifier: str) -> Iterator[None]:
+    """Turns a catalog's errors into this package's; one that no catalog raises passes unchanged."""
     try:
         yield
     except NotImplementedError as error:

@@ -123,6 +123,7 @@ def _table(select: exp.Select) -> exp.Table:
 
 
 def _require_one_table(query: exp.Expr) -> None:
+    """Raises _CannotSplitError with the first reason why new files alone do not decide the rows."""
     if isinstance(query, exp.SetOperation):
         raise _CannotSplitError("it is a set operation")
     if not isinstance(query, exp.Select):
@@ -170,6 +171,7 @@ class _Aggregates:
         """The column that holds each partial result."""
 
     def way(self) -> IncrementalState:
+        """Three queries: partial results of new rows, their merge with those kept, and the view's rows from these."""
         having = self._select.args.get("having")
         items = [self._from_state(item) for item in self._select.selects]
         rows = exp.select(*items).from_(exp.to_table(STATE))
@@ -212,6 +214,7 @@ class _Aggregates:
         return copy
 
     def _aggregate(self, node: exp.AggFunc) -> exp.Expr:
+        """The aggregate from merged partial results. _CannotSplitError if parts do not say it, or engines differ."""
         argument = node.this
         if isinstance(argument, exp.Distinct) or not isinstance(node, (exp.Count, exp.Sum, exp.Min, exp.Max, exp.Avg)):
             raise _CannotSplitError(f"{node.sql()} cannot be merged from parts")

@@ -180,6 +180,7 @@ def _write_rows(engine: Any, text: str, target: WrittenFolder) -> None:
 
 
 def _write(rows: pa.RecordBatchReader, target: WrittenFolder) -> None:
+    """Write the rows as one file under the next free name. StorageError names the folder."""
     store, root = open_location(target.location, target.options)
     try:
         store.create_dir(root, recursive=True)

@@ -74,7 +74,7 @@ def stored_file(metastore: Metastore, key: str) -> Path:
     """The data file that holds the units of a segment."""
     read = metastore.tables.read().metadata_types(MetadataType.ALL).filter(f"metadataKey = '{key}'")
     [group] = read.partitions().values()
-    [path] = group.paths
+    [path] = group.files.paths
     return Path(path)
 
 

@@ -20,6 +20,7 @@ from metastore.analyze.request import AnalyzeRequest
 from metastore.analyze.run import analyze
 from metastore.analyze.tasks.chunks import Cutting, Limits
 from metastore.components.metastore import Metastore
+from metastore.components.storage.data_files import FilesToRead
 from metastore.components.storage.file_groups import FileGroup
 from metastore.components.storage.partition_encoder import ENCODED, PartitionEncoder, encoded_or_stored
 from metastore.engines.engine import Engine, LocalEngine
@@ -124,7 +125,8 @@ def test_every_segment_is_in_one_chunk_whole(
 
 def group_of(size: int) -> FileGroup:
     """Stored units of so many bytes, which nobody reads."""
-    return FileGroup("tables", TableMetadataUnit, PyArrowFileIO(), (), (), AlwaysTrue(), size_bytes=size)
+    files = FilesToRead((), 0, size, tiny=False)
+    return FileGroup("tables", TableMetadataUnit, PyArrowFileIO(), files, (), AlwaysTrue())
 
 
 SCHEMA = iceberg_schema(TableMetadataUnit)

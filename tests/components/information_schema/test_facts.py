@@ -153,9 +153,10 @@ def test_damage_is_an_error_that_names_the_file(sessions: tuple[Session, Session
     read = sessions[0].metastore.tables.read().metadata_types(MetadataType.FILE).columns("path")
     damaged = 0
     for group in read.groups():
-        for planned in group.files:
+        for planned in group.files.planned:
             if planned.columns is not None and planned.columns.has_facts:
-                other = replace(group, files=(planned._replace(place=planned.columns._replace(checksum=1).to_bytes()),))
+                place = planned.columns._replace(checksum=1).to_bytes()
+                other = replace(group, files=group.files._replace(planned=(planned._replace(place=place),)))
                 with pytest.raises(FormatError, match=re.escape(planned.path)):
                     list(other.facts(["path"]))
                 damaged += 1

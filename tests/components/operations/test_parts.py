@@ -66,14 +66,14 @@ def test_files_are_grouped_by_rows(filled: Metastore, rows: int, groups: list[in
     """A group has few rows, unless one file has more."""
     with reading(filled, part_rows=rows) as metastore:
         read = metastore.tables.read().metadata_types(MetadataType.SEGMENT)
-        assert [len(group.paths) for group in read.parts().groups] == groups
+        assert [len(group.files.paths) for group in read.parts().groups] == groups
 
 
 def test_files_are_grouped_by_size(filled: Metastore) -> None:
     """As they are stored."""
     with reading(filled, part_size=1) as metastore:
         read = metastore.tables.read().metadata_types(MetadataType.SEGMENT)
-        assert [len(group.paths) for group in read.parts().groups] == [1] * 20
+        assert [len(group.files.paths) for group in read.parts().groups] == [1] * 20
 
 
 def test_parts_stay_with_their_version(filled: Metastore, unit: MakeUnit) -> None:
@@ -81,7 +81,7 @@ def test_parts_stay_with_their_version(filled: Metastore, unit: MakeUnit) -> Non
     parts = filled.tables.read().metadata_types(MetadataType.ALL).parts()
     filled.tables.modify().overwrite([unit("t0", "1994", path="new")]).execute()
     assert sum(batch.num_rows for batch in parts.batches()) == 80
-    for path in parts.groups[0].paths:
+    for path in parts.groups[0].files.paths:
         os.unlink(path)
     with pytest.raises(StorageError, match="read again"):
         list(parts.batches())
@@ -92,9 +92,9 @@ def test_few_rows_are_kept_for_their_version(filled: Metastore, unit: MakeUnit) 
     metastore = reading(filled, small_files=0)
     read = metastore.tables.read().metadata_types(MetadataType.SEGMENT)
     groups = read.parts().groups
-    paths = [path for group in groups for path in group.paths]
+    paths = [path for group in groups for path in group.files.paths]
     size = sum(map(os.path.getsize, paths))
-    assert sum(group.size_bytes for group in groups) == size
+    assert sum(group.files.size_bytes for group in groups) == size
     assert read.few(size - 1) is None
     found = read.few(size)
     assert found is not None
@@ -117,12 +117,12 @@ def test_units_that_are_alike_are_not_few(metastore: Metastore, unit: MakeUnit) 
     metastore.tables.modify().overwrite([unit("t", path=f"{n}", schema=text) for n in range(2_000)]).execute()
     read = reading(metastore, small_files=0).tables.read().metadata_types(MetadataType.ALL)
     groups = read.parts().groups
-    stored = sum(group.size_bytes for group in groups)
+    stored = sum(group.files.size_bytes for group in groups)
     whole = read.parts()
     decoded = sum(batch.nbytes for batch in whole.batches())
     assert decoded > 16 * stored
     assert read.few(stored) is None
-    for path in (path for group in groups for path in group.paths):
+    for path in (path for group in groups for path in group.files.paths):
         os.unlink(path)
     assert read.few(stored) is None
 
@@ -146,7 +146,7 @@ def test_few_files_are_kept_decoded_only_if_they_are_small_together(filled: Meta
     )
     assert read.columns("path").to_arrow().num_rows == 3
     [group] = read.parts().groups
-    for path in group.paths:
+    for path in group.files.paths:
         os.unlink(path)
     if kept:
         assert read.columns("path", "schema").to_arrow().num_rows == 3

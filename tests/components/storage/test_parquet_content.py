@@ -94,7 +94,7 @@ def test_columns_stand_where_readers_of_parquet_do_not_look(metastore: Metastore
     metastore.tables.modify().overwrite(units).execute()
     path = only_file(metastore)
     [group] = metastore.tables.read().metadata_types(MetadataType.ALL).partitions().values()
-    [planned] = group.files
+    [planned] = group.files.planned
     assert planned.columns is not None
     with pq.ParquetFile(path) as file:
         footer = path.stat().st_size - 8 - file.metadata.serialized_size

@@ -146,11 +146,11 @@ def test_of_excluded_segments_no_statistics_of_files_are_read(site: Session, rea
     assert [Path(path).name for path in kept.paths] == ["1.parquet"]
     assert kept.files_count.total == SEGMENTS * FILES
     with_statistics = [group for group in reads if "columnsStatistics" in group.columns]
-    assert sum(len(group.paths) for group in with_statistics) == 1
+    assert sum(len(group.files.paths) for group in with_statistics) == 1
     reads.clear()
     with forgetful(site) as session:
         prune("n = 2313", stored(session), listing=listed(site))
-    assert sum(len(group.paths) for group in reads if "columnsStatistics" in group.columns) == 1
+    assert sum(len(group.files.paths) for group in reads if "columnsStatistics" in group.columns) == 1
 
 
 def test_what_was_decoded_answers_later_questions(site: Session, reads: list[FileGroup]) -> None:
@@ -172,7 +172,7 @@ def test_a_session_opens_each_data_file_of_a_small_table_once(site: Session, rea
     """For the first question; what was read then answers the next ones."""
     with connect(site.settings) as session:
         assert len(session.prune(TABLE, "n = 2313").files) == 1
-        assert sum(len(group.paths) for group in reads) == SEGMENTS + 1
+        assert sum(len(group.files.paths) for group in reads) == SEGMENTS + 1
         reads.clear()
         assert len(session.prune(TABLE, "part = 3").files) == FILES
         assert not reads
@@ -181,9 +181,9 @@ def test_a_session_opens_each_data_file_of_a_small_table_once(site: Session, rea
 def test_what_is_large_is_read_level_by_level(site: Session, reads: list[FileGroup]) -> None:
     """Statistics of files that nobody needs would take more time and memory than to open files again."""
     groups = site.tables.read().metadata_types(MetadataType.ALL).parts().groups
-    with forgetful(site, memory_size=sum(group.size_bytes for group in groups) - 1) as session:
+    with forgetful(site, memory_size=sum(group.files.size_bytes for group in groups) - 1) as session:
         assert len(session.prune(TABLE, "n = 1712").files) == 1
-    assert sum(len(group.paths) for group in reads if "columnsStatistics" in group.columns) == 1
+    assert sum(len(group.files.paths) for group in reads if "columnsStatistics" in group.columns) == 1
 
 
 def test_a_portion_is_read_when_it_is_asked_for(site: Session, reads: list[FileGroup]) -> None:
@@ -192,7 +192,7 @@ def test_a_portion_is_read_when_it_is_asked_for(site: Session, reads: list[FileG
     for number in range(4):
         assert len(reads) == max(0, number - 1)
         next(portions)
-    assert [len(group.paths) for group in reads] == [2, 2, 2]
+    assert [len(group.files.paths) for group in reads] == [2, 2, 2]
 
 
 @pytest.mark.parametrize("question", ["n >= 0", "n = 2313"])

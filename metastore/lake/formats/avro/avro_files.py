@@ -109,6 +109,7 @@ def _collect_names(schema: Any, names: dict[str, Any]) -> None:
 
 
 def _field(name: str, avro: Any, names: Mapping[str, Any], around: tuple[str, ...] = ()) -> Any:
+    """The Arrow field of an Avro schema: nullable in a union with null, opaque if the type contains itself."""
     if isinstance(avro, list):
         held = members(avro)
         if not held:
@@ -141,6 +142,7 @@ def _field(name: str, avro: Any, names: Mapping[str, Any], around: tuple[str, ..
 
 
 def _complex(name: str, avro: Mapping[str, Any], names: Mapping[str, Any], around: tuple[str, ...]) -> Any:
+    """The field of a schema that is no union and has no logical type; ``around`` names the records it lies in."""
     kind = avro["type"]
     if kind in ("record", "error"):
         inner = (*around, avro["name"])

@@ -45,6 +45,7 @@ def arrow_schema_of(root: Any) -> pa.Schema:
 
 
 def _type(avro: Any, named: dict[str, pa.DataType]) -> Any:
+    """The Arrow type of any schema. A type with a name is remembered in ``named``, with and without its namespace."""
     if isinstance(avro, str):
         found = named.get(avro) or PRIMITIVES.get(avro)
         if found is None:
@@ -63,6 +64,7 @@ def _type(avro: Any, named: dict[str, pa.DataType]) -> Any:
 
 
 def _complex(avro: Mapping[str, Any], named: dict[str, pa.DataType]) -> Any:
+    """The Arrow type of a schema in braces: by logical type if Iceberg has it, else by the plain one."""
     match avro.get("logicalType"), avro["type"]:
         case "decimal", "bytes" | "fixed":
             return pa.decimal128(avro["precision"], avro.get("scale", 0))

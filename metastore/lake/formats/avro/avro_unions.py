@@ -76,6 +76,7 @@ def converter(avro: Any, names: Mapping[str, Any], around: tuple[str, ...] = ())
 
 
 def _of_record(inside: Mapping[str, _Convert]) -> _Convert | None:
+    """Converts the fields of a record that ``inside`` names; None if there are none."""
     if not inside:
         return None
 
@@ -115,6 +116,7 @@ def _of_many(each: _Convert) -> _Convert:
 
 
 def _of_union(held: Sequence[Any], names: Mapping[str, Any], around: tuple[str, ...]) -> _Convert | None:
+    """Converts a value to its member of the struct; None if the union has one type, whose values stay as they are."""
     inside = [converter(each, names, around) for each in held]
     if len(held) < 2:
         return inside[0] if held else None

@@ -144,6 +144,7 @@ class _Footer:
         ]
 
     def _type(self, column: int) -> Any:
+        """The Arrow type at ``column``. FormatError for what Iceberg has not, and for decimals that Arrow would cut."""
         type_ = self._types[column]
         kind, children = type_.number(1), type_.numbers(2)
         match kind:
@@ -177,6 +178,7 @@ class _Footer:
         return self._types[column].number(1)
 
     def _leaf(self, column: int, above: tuple[int, ...], *, is_known: bool) -> LeafFacts:
+        """Facts of a leaf. Nothing but its size is believed inside lists and maps, or of a writer in doubt."""
         if not is_known:
             return LeafFacts()
         statistics, kind = self._statistics[column], self._kind(column)
@@ -245,6 +247,7 @@ _MINOR_TYPES: Final = {
 
 
 def _bounds(kind: int, statistics: Message) -> tuple[Any, Any]:
+    """Both bounds by the kind's own statistics message; (None, None) if it is absent or cannot be read."""
     try:
         if kind in _WHOLE and (found := statistics.message(2)):
             return found.signed_number(1), found.signed_number(2)

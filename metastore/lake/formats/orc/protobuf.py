@@ -88,6 +88,7 @@ class Message:
 
 
 def _fields_in(data: bytes) -> Iterator[tuple[int, Value]]:
+    """Each field's number with its undecoded value. IndexError or struct.error if the data end too early."""
     at = 0
     while at < len(data):
         tag, at = varint(data, at)

@@ -87,6 +87,7 @@ class Leaf:
         counts_nulls = Doubt.NULLS not in self.doubt
 
         def measure_chunk(chunk: pq.ColumnChunkMetaData, rows: int) -> Bounds:
+            """Bounds, nulls and values of one chunk of ``rows`` rows; None for each that is not certain."""
             if chunk.physical_type != physical:
                 # Arrow would end the process on the statistics of such a chunk.
                 raise ValueError(f"column {self.key} is {physical}, a row group has {chunk.physical_type}")

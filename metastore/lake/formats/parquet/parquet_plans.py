@@ -207,6 +207,7 @@ class _SchemaReader:
         return tuple(sorted(self._from_dictionary)) if self._dictionary_matters else None
 
     def _type(self, arrow: pa.DataType, path: ColumnPath, properties: dict[str, str], *, repeated: bool) -> DrillType:
+        """Drill's type of ``arrow``. Takes Parquet's leaves in order; ``repeated`` is true inside lists and maps."""
         if isinstance(arrow, pa.BaseExtensionType):
             return self._type(arrow.storage_type, path, properties, repeated=repeated)
         if pa.types.is_struct(arrow):
@@ -241,6 +242,7 @@ class _SchemaReader:
         return DrillType(name, parts=tuple(types))
 
     def _leaf(self, path: ColumnPath, properties: dict[str, str], *, repeated: bool) -> DrillType:
+        """The type of the next leaf. Adds its properties and, outside lists and maps, how it is measured."""
         column = self._parquet.column(self._next)
         wide = self._decimals.get(self._next)
         kind = ParquetType.of(column) if wide is None else ParquetType(f"DECIMAL({wide.digits}, {wide.scale})")

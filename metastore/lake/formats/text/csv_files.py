@@ -126,6 +126,7 @@ class _DelimitedFile:
             raise
 
     def _infer_schema(self) -> pa.Schema:
+        """The first type of each column that all its values have; null if it has no value."""
         possible = {name: list(_TYPES) for name in self.names}
         held = dict.fromkeys(self.names, False)
         digits = dict.fromkeys(self.names, 1)

@@ -216,6 +216,7 @@ def _without_dates(type_: Any) -> Any:
 
 
 def _field_of(name: str, value: Any) -> Any:
+    """The field of a value of JSON; the items of a list have one type that holds them all."""
     if value is None:
         return pa.field(name, pa.null())
     if isinstance(value, bool):

@@ -110,6 +110,7 @@ def is_option(name: str) -> bool:
 
 
 def _value(option: str, name: str, value: Any) -> Any:
+    """The value of an option in its type; InvalidRequestError under the ``name`` that was written."""
     if option in ("header", "multi_line"):
         flag = _FLAGS.get(str(value).lower())
         if flag is None:

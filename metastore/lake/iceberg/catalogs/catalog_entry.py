@@ -251,6 +251,7 @@ def newest(
 
 
 def _look(source: CatalogSource, identifier: Identifier, pointer: str | None, *, to_commit: bool) -> Table | None:
+    """The table at ``pointer``, else as the catalog says; None if there is none. FormatError names unknown types."""
     try:
         if pointer is not None:
             return _within_limits(source, _table_at(source.catalog, identifier, pointer))

@@ -221,6 +221,7 @@ class _DurableStream(CreatedAtClose, io.BytesIO):
         self._mode = "wb" if overwrite else "xb"
 
     def close(self) -> None:
+        """Write the file and make it durable; a second call does nothing."""
         if self.closed:
             return
         try:
@@ -262,6 +263,7 @@ def _store_properties(base_location: str, properties: Mapping[str, str]) -> dict
 
 
 def _load(settings: CatalogSettings, key: str, store_properties: Mapping[str, str]) -> Catalog:
+    """PyIceberg's catalog. ConfigError if settings or libraries do not allow it, StorageError if it does not answer."""
     properties: dict[str, Any] = {**store_properties, **settings.properties, "type": settings.type}
     if _GLUE_RETRIES in properties:
         # AWS's client needs a number, and PyIceberg passes the value on unchanged.

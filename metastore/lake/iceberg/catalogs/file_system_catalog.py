@@ -97,13 +97,13 @@ class FileSystemCatalog(CatalogWithoutViews):
         return self._load(self.identifier_to_tuple(identifier), to_commit=True)
 
     def _load(self, key: Identifier, *, to_commit: bool = False) -> Table:
+        """The newest version, from memory if its file is still the newest; NoSuchTableError if there is none."""
         versions = self._versions(self.location_of(key))
         with self._lock:
             known = self._loaded.get(key)
             was_absent = key in self._absent
-        if was_absent and known is None and not to_commit and versions.is_unused():
-            raise NoSuchTableError(f"no Iceberg table at {self.location_of(key)}")
-        for _ in range(_LOOKS):
+        is_absent = was_absent and known is None and not to_commit and versions.is_unused()
+        for _ in range(0 if is_absent else _LOOKS):
             start = known.file.version if known else None
             found, is_free = versions.find_to_publish(start) if to_commit else (versions.find(start), False)
             if found is None:

@@ -199,6 +199,7 @@ def _describe_manifest(
     entries: Sequence[ManifestEntry],
     content: ManifestContent,
 ) -> ManifestFile:
+    """The entry of a written manifest of ``length`` bytes for the list: counts by status, and partition ranges."""
     files = dict.fromkeys(ManifestEntryStatus, 0)
     rows = dict.fromkeys(ManifestEntryStatus, 0)
     for entry in entries:

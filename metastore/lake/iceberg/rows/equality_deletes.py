@@ -124,6 +124,7 @@ class EqualityDeletes:
             yield _together(waiting)
 
     def _of_file(self, delete: DeleteFile, ids: tuple[int, ...]) -> Iterator[Keys]:
+        """Keys of a delete file: from memory, whole if it is small, else piece by piece and not remembered."""
         with self._lock:
             known = self._kept.get(delete)
             if known is not None:

@@ -166,6 +166,7 @@ class _FileTest:
 
     @classmethod
     def of(cls, metadata: TableMetadata, spec: PartitionSpec, expression: BooleanExpression) -> _FileTest:
+        """The test for files of ``spec``. Manifests whose ranges are not believed may always match."""
         schema = schema_of(metadata, spec)
         required = inclusive_projection(metadata.schema(), spec, case_sensitive=True)(expression)
         partitions = Schema(*spec.partition_type(schema).fields)

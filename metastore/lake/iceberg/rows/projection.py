@@ -84,6 +84,7 @@ class Projection:
     def _field(
         self, source: NestedField | None, array: Array, field: NestedField, arrow: pa.DataType, length: int
     ) -> Array:
+        """The values of one column; without a ``source`` its partition value or default, else nulls if allowed."""
         if isinstance(field.field_type, UnknownType):  # some writers store it, as another type
             return _arrow.nulls(length, arrow)
         if source is not None:

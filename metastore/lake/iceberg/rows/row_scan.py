@@ -158,6 +158,7 @@ class RowScan:
     def _batches(
         self, task: FileScanTask, deleted: Positions | None, equality: Sequence[DeleteFile]
     ) -> Iterator[pa.RecordBatch]:
+        """Rows of one file that pass. Where positions count, no row group is skipped before deletes are applied."""
         data, version = task.file, self._metadata.format_version
         keys = {column for delete in equality for column in delete.equality_ids}
         with open_ranges(self._io, data.file_path) as source:

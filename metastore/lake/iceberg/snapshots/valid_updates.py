@@ -60,6 +60,7 @@ def require_known_transforms(table: str, metadata: TableMetadata, spec_ids: Iter
 
 
 def _faults(base: TableMetadata | None, updates: Sequence[TableUpdate]) -> Iterator[str]:
+    """What a strict reader would refuse, in the order of ``updates``; each is checked against what came before it."""
     schemas = {schema.schema_id: schema for schema in base.schemas} if base else {}
     newest = schemas.get(base.current_schema_id) if base else None
     specs = {spec.spec_id for spec in base.partition_specs} if base else set()

@@ -60,6 +60,7 @@ class HdfsPointers:
         return CreatedFile() if self._create(location, content) else None
 
     def _create(self, location: str, content: bytes) -> bool:
+        """Write beside the location, then rename; False if another file has the name. Unclear answers are settled."""
         cluster, path = self._clusters.at(location)
         temporary = f"{path}.{uuid.uuid4().hex}.tmp"
         try:

@@ -55,6 +55,7 @@ def hdfs_access(place: StoreLocation, properties: Mapping[str, str], user: str) 
 
 
 def _namenodes(place: StoreLocation, properties: Mapping[str, str]) -> Iterator[str]:
+    """Addresses over HTTP of one namenode, or of all of a nameservice. ConfigError for a missing key."""
     host, _, port = place.authority.partition(":")
     if place.scheme != "hdfs":
         scheme = "https" if place.scheme == "swebhdfs" else "http"

@@ -213,6 +213,7 @@ class ObjectPointers:
         return place, self._buckets.of(place)
 
     def _see_promise(self, place: StoreLocation, bucket: Bucket) -> None:
+        """Try a second put, once for each bucket. StorageError if the store overwrites; nothing is committed there."""
         with self._lock:
             if place.authority in self._promising:
                 return

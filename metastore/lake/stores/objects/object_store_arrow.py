@@ -114,6 +114,7 @@ class ObjectArrow(pafs.FileSystemHandler):
         return [self._info(path) for path in paths]
 
     def _info(self, path: str) -> pafs.FileInfo:
+        """The file at ``path``, else a directory if any object lies below it; a bucket always is one."""
         place, bucket = self._at(path)
         key = place.key.strip("/")
         try:

@@ -245,6 +245,7 @@ def _redact(text: str) -> str:
 
 
 def _store(place: StoreLocation, properties: Mapping[str, str], retries: int) -> Store:
+    """The client of a bucket with its credentials. Plain HTTP is allowed only to an endpoint that names it."""
     again: Any = {"max_retries": retries}
     http: Any = _take_options(_HTTP, properties)
     http.update({name: f"{http[name]}s" for name in _SECONDS & http.keys()})

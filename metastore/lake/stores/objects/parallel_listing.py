@@ -71,6 +71,7 @@ def list_in_parallel(prefix: ListedPrefix, pace: RequestPace) -> list[ListedObje
 
 
 def _by_ranges(prefix: ListedPrefix, pace: RequestPace, threads: Threads, first: Objects) -> list[Objects]:
+    """All pages in key order, ``first`` included; ranges split further while pages come in."""
     ranges = KeyRanges(AT_ONCE, prefix.page)
     pages = [("", ranges.begin(first))]
     running: dict[Future[Objects], ListingRange] = {}

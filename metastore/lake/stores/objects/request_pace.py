@@ -65,6 +65,7 @@ class RequestPace:
         return self._once(request)
 
     def _once(self, request: Callable[[], Answer]) -> Answer:
+        """Send the request when the rate allows. A "slow down" halves the limit once for all that were under way."""
         with self._changed:
             self._changed.wait_for(lambda: self._in_flight < self.most_at_once)
             self._in_flight += 1

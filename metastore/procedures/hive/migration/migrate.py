@@ -199,6 +199,7 @@ def _discard(migration: Migration, folder: str, kept_of: HiveTable | None = None
 def _write_staged(
     migration: Migration, survey: Survey, fragments: pa.Table, folder: str, now_ms: int
 ) -> StagedMetadata:
+    """Write metadata and a backup of the Hive table, durable before the switch. The backup is enough to revert."""
     io = PyArrowFileIO(dict(migration.properties))
     backup = f"{folder}/{BACKUP_FILE}"
     properties = {**migration.table_properties, BACKUP_PROPERTY: backup}

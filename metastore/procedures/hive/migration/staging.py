@@ -261,6 +261,7 @@ class _Writer:
         counts: Mapping[str, int],
         partitions: set[str],
     ) -> Snapshot:
+        """Write the manifest list of a snapshot after ``parent``; counts go into its summary."""
         number = 1 if parent is None else (parent.sequence_number or 0) + 1
         place = f"{self._folder}/snap-{own_id}-0-{self._name}.avro"
         above = None if parent is None else parent.snapshot_id
@@ -323,6 +324,7 @@ class _Tally:
 
 
 def _metadata(layout: Layout, new_table: NewIcebergTable, snapshots: Sequence[Snapshot], now_ms: int) -> TableMetadata:
+    """The first metadata of the table; the newest snapshot is on ``main``, and version 3 has row ids."""
     partition_ids = [each.field_id for each in layout.spec.fields]
     current = snapshots[-1].snapshot_id if snapshots else None
     refs = {"main": {"snapshot-id": current, "type": "branch"}} if snapshots else {}

@@ -110,6 +110,7 @@ def _check(
     bounds: Mapping[str, tuple[Any, Any]],
     by_pyiceberg: bool,
 ) -> ColumnCheck:
+    """The verdict on a column: a problem where Iceberg differs from Hive, a warning where only PyIceberg does."""
     hive, seen = measured[Side.HIVE, column], measured[Side.ICEBERG, column]
     problem = warning = None
     for piece, held in paths(column, type_):
