@@ -50,6 +50,13 @@ Otherwise the digits would depend on the order in which three types are merged."
 _MAX_DIGITS = 38
 
 INTEGER_TYPES = frozenset(_INTEGER_DIGITS)
+_BITS = (8, 16, 32, 64)
+INTEGER_LIMITS = {
+    **{name: (-(1 << bits - 1), (1 << bits - 1) - 1) for name, bits in zip(_SIGNED, _BITS, strict=True)},
+    **{name: (0, (1 << bits) - 1) for name, bits in zip(_UNSIGNED, _BITS, strict=True)},
+}
+"""The least and the largest whole number of each type."""
+
 FLOAT_TYPES = frozenset({"FLOAT4", "FLOAT8"})
 
 

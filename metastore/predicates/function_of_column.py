@@ -26,18 +26,6 @@ MIRRORED: Final = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "
 MAX_DIGITS: Final = 38
 """Digits of the largest decimal."""
 
-LIMITS: Final[Mapping[str, tuple[int, int]]] = {
-    "TINYINT": (-(2**7), 2**7 - 1),
-    "SMALLINT": (-(2**15), 2**15 - 1),
-    "INT": (-(2**31), 2**31 - 1),
-    "BIGINT": (-(2**63), 2**63 - 1),
-    "UINT1": (0, 2**8 - 1),
-    "UINT2": (0, 2**16 - 1),
-    "UINT4": (0, 2**32 - 1),
-    "UINT8": (0, 2**64 - 1),
-}
-"""The least and the largest whole number of each type."""
-
 
 @dataclass(frozen=True)
 class Comparison:

@@ -10,10 +10,10 @@ A row passes only if the question is TRUE: NULL does not pass, also under NOT, `
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pyiceberg.expressions import And, BooleanExpression
+from pyiceberg.expressions import BooleanExpression
 
 from metastore.errors import InvalidRequestError
 from metastore.model.mapping.filters import all_of
@@ -58,15 +58,6 @@ def parse(question: Question, columns: Columns, time_zone: str | None = None) ->
     return Predicate(
         str(question).strip(), condition, leaves.columns, tuple(leaves.notes), tuple(leaves.unusable), leaves.exact
     )
-
-
-def required_tests(condition: BooleanExpression) -> Iterator[BooleanExpression]:
-    """The tests in ``condition`` that every row must pass."""
-    if isinstance(condition, And):
-        yield from required_tests(condition.left)
-        yield from required_tests(condition.right)
-    else:
-        yield condition
 
 
 def resolve_question(question: Question, columns: Columns, leaves: Leaves) -> BooleanExpression:

@@ -12,9 +12,10 @@ from fractions import Fraction
 from pyiceberg.expressions import AlwaysFalse, BooleanExpression, Or
 from sqlglot import exp
 
+from metastore.model.drill_types import INTEGER_LIMITS
 from metastore.predicates.columns import PredicateColumn
 from metastore.predicates.constants import NotConstant
-from metastore.predicates.function_of_column import LIMITS, MAX_DIGITS, MIRRORED, Comparison, Context
+from metastore.predicates.function_of_column import MAX_DIGITS, MIRRORED, Comparison, Context
 from metastore.predicates.literals import EXACT
 from metastore.predicates.unwrapped_times import moved_days, unwrap_interval
 
@@ -51,7 +52,7 @@ def of_arithmetic(context: Context, node: exp.Expr, comparison: Comparison) -> B
         return context.leaves.weaken_to(
             _inverse(context, column, kind, constant, comparison, column_first=column_first)
         )
-    if column.type.name not in LIMITS:
+    if column.type.name not in INTEGER_LIMITS:
         raise NotConstant(f"arithmetic with {column.type} may round or fail")
     found = _inverse(context, column, kind, constant, comparison, column_first=column_first)
     return context.leaves.weaken_to(
@@ -109,7 +110,7 @@ def _or_overflow(
     column_first: bool,
 ) -> BooleanExpression:
     """``found``, or the numbers for which the arithmetic overflows: it fails there, or wraps around."""
-    least, most = LIMITS[column.type.name]
+    least, most = INTEGER_LIMITS[column.type.name]
     if kind is exp.Mul:
         ends = sorted((Fraction(least, constant), Fraction(most, constant)))
         low, high = math.ceil(ends[0]), math.floor(ends[1])

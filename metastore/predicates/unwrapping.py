@@ -19,11 +19,10 @@ from typing import Final
 from pyiceberg.expressions import AlwaysFalse, BooleanExpression, Or
 from sqlglot import exp
 
-from metastore.model.drill_types import INTEGER_TYPES
+from metastore.model.drill_types import INTEGER_LIMITS, INTEGER_TYPES
 from metastore.predicates.columns import PredicateColumn
 from metastore.predicates.constants import NotConstant
 from metastore.predicates.function_of_column import (
-    LIMITS,
     MAX_DIGITS,
     Comparison,
     Context,
@@ -168,8 +167,8 @@ class Unwrapping(Context):
 def _is_of_type(column: PredicateColumn, value: Literal) -> bool:
     """Whether the type common to ``column`` and ``value`` is the column's."""
     name = column.type.name
-    if name in LIMITS:
-        least, most = LIMITS[name]
+    if name in INTEGER_LIMITS:
+        least, most = INTEGER_LIMITS[name]
         return type(value) is int and least <= value <= most
     kinds: Mapping[str, tuple[type, ...]] = {
         "VARCHAR": (str,),

@@ -13,8 +13,9 @@ from pyiceberg.expressions import EqualTo, In
 from metastore.lake.formats.parquet.bloom_filters import Probes
 from metastore.lake.formats.parquet.element_bounds import ElementProbe
 from metastore.model.elements import KEY, VALUE, is_element
+from metastore.model.mapping.filters import conjuncts
 from metastore.predicates.columns import Columns, PredicateColumn
-from metastore.predicates.predicate import Question, parse, required_tests
+from metastore.predicates.predicate import Question, parse
 
 _TYPES: Final[Mapping[str, type]] = {"INT": int, "BIGINT": int, "VARCHAR": str}
 _MOST_VALUES: Final = 1_000
@@ -51,7 +52,7 @@ def _required_values(
     if question is None:
         return
     predicate = parse(question, columns)
-    for node in required_tests(predicate.condition):
+    for node in conjuncts(predicate.condition):
         if not isinstance(node, EqualTo | In):
             continue
         column = predicate.columns[node.term.name]  # type: ignore[attr-defined] # the term is a name before it is bound

@@ -8,11 +8,11 @@ errors of Arrow are about damaged files, which DuckDB might read as something.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -21,7 +21,7 @@ from pyarrow import fs
 from metastore.errors import FormatError
 from metastore.ground.optional import library
 from metastore.ground.quoting import double_quoted
-from metastore.lake.formats.conforming import conform_array
+from metastore.lake.formats.conforming import conform_batch
 
 LIMITS: Final = re.compile(r"Init(Mini)?Block EOF|delta bit width larger|FromBigEndian was \d+")
 """What Arrow says of whole numbers whose differences need more bits than they do, as DuckDB writes them with
@@ -56,18 +56,9 @@ def rows_by_duckdb(part: ds.ParquetFileFragment, schema: pa.Schema, after: int) 
             chosen = found.filter(f"file_row_number >= {first} AND file_row_number < {end}").project(columns)
             try:
                 for batch in chosen.to_arrow_reader(_BATCH_ROWS):
-                    yield _conform_batch(batch, schema)
+                    yield conform_batch(batch, schema)
             except duckdb.Error as error:
                 raise FormatError(f"neither Arrow nor DuckDB reads it: {error}") from error
-
-
-def _conform_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    if not len(schema):
-        return batch.select([])
-    columns: Sequence[Any] = [
-        conform_array(column, field.type, field.name) for column, field in zip(batch.columns, schema, strict=True)
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def _on_local_disk(part: ds.ParquetFileFragment, opened: ExitStack) -> str:

@@ -17,7 +17,7 @@ from decimal import Decimal
 from typing import Final
 from urllib.parse import unquote
 
-from metastore.model.drill_types import DrillType
+from metastore.model.drill_types import INTEGER_LIMITS, DrillType
 from metastore.model.statistics import Value
 
 NULL_DIRECTORY: Final = "__HIVE_DEFAULT_PARTITION__"
@@ -36,7 +36,6 @@ _ANY_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?[dDfF]?|[+-]
 _SUFFIXES: Final = "dDfFNy"
 """Suffixes that only a floating-point number has, including those of NaN and Infinity."""
 
-_WIDTHS: Final = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 _DIGITS: Final = {"INT": 10, "BIGINT": 20}
 """Digits of the decimals to which Spark widens integers."""
 
@@ -67,8 +66,8 @@ def value_of(text: str, type_: DrillType) -> Value:
         case "VARCHAR":
             return text
         case "TINYINT" | "SMALLINT" | "INT" | "BIGINT" as name if _ANY_INTEGER.fullmatch(text):
-            number = int(text)
-            if -(1 << _WIDTHS[name] - 1) <= number < 1 << _WIDTHS[name] - 1:
+            least, most = INTEGER_LIMITS[name]
+            if least <= (number := int(text)) <= most:
                 return number
         case "FLOAT" | "DOUBLE" if _ANY_NUMBER.fullmatch(text):
             return float(text.rstrip("dDfF"))

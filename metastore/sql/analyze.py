@@ -125,10 +125,7 @@ def _columns_of_for(cursor: Cursor) -> list[ColumnPath] | None:
     if not cursor.accept_word("FOR") or (cursor.accept_word("ALL") and cursor.expect_word("COLUMNS")):
         return None
     cursor.expect_word("COLUMNS")
-    columns = [_column(cursor)]
-    while cursor.accept(TokenType.COMMA):
-        columns.append(_column(cursor))
-    return columns
+    return cursor.list_of(lambda: _column(cursor))
 
 
 def _column(cursor: Cursor) -> ColumnPath:
@@ -263,12 +260,9 @@ def _columns(cursor: Cursor) -> list[str] | None:
 
 def _paths(cursor: Cursor) -> list[str]:
     cursor.expect(TokenType.L_PAREN, "(")
-    paths = []
-    while True:
-        paths.append(quote(_column(cursor)))
-        if cursor.accept(TokenType.R_PAREN):
-            return paths
-        cursor.expect(TokenType.COMMA, ", or )")
+    paths = cursor.list_of(lambda: quote(_column(cursor)))
+    cursor.expect(TokenType.R_PAREN, ", or )")
+    return paths
 
 
 def _bounds(cursor: Cursor) -> list[str] | None:

@@ -16,10 +16,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal, InvalidOperation
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import pyarrow as pa
 from sqlglot import TokenType
@@ -31,8 +31,6 @@ from metastore.procedures.framework.types import parse_date, parse_timestamp
 from metastore.sql.queries.version_clauses import time_expression
 from metastore.sql.statement import Cursor, Name, Statement
 from metastore.sql.target import StatementTarget
-
-_T = TypeVar("_T")
 
 _DEEPEST: Final = 16
 _MOST_DIGITS: Final = 38
@@ -90,7 +88,7 @@ def _call(target: StatementTarget, statement: Statement, start: int) -> tuple[st
 
 def given_arguments(cursor: Cursor) -> list[GivenArgument]:
     """Returns the arguments up to the closing parenthesis, as they are given."""
-    return list(_read_list(cursor, TokenType.R_PAREN, ")", _argument))
+    return cursor.list_before(TokenType.R_PAREN, ")", lambda: _argument(cursor))
 
 
 def _argument(cursor: Cursor) -> GivenArgument:
@@ -110,17 +108,6 @@ def _time_from_now(cursor: Cursor) -> datetime:
     while cursor.index <= last:
         cursor.advance()
     return moment
-
-
-def _read_list(cursor: Cursor, closing: TokenType, sign: str, read: Callable[[Cursor], _T]) -> Iterator[_T]:
-    """Returns the items that ``read`` reads, separated by commas, up to the ``closing`` token."""
-    if cursor.accept(closing):
-        return
-    yield read(cursor)
-    while not cursor.accept(closing):
-        if not cursor.accept(TokenType.COMMA):
-            raise cursor.expectation_error(f", or {sign}")
-        yield read(cursor)
 
 
 def constant(cursor: Cursor, depth: int = 0) -> Any:
@@ -154,9 +141,9 @@ def constant(cursor: Cursor, depth: int = 0) -> Any:
 def _array(cursor: Cursor, depth: int) -> list[Any]:
     cursor.expect_word("ARRAY")
     if cursor.accept(TokenType.L_PAREN):  # Spark's syntax
-        return list(_read_list(cursor, TokenType.R_PAREN, ")", lambda each: constant(each, depth + 1)))
+        return cursor.list_before(TokenType.R_PAREN, ")", lambda: constant(cursor, depth + 1))
     cursor.expect(TokenType.L_BRACKET, "[")
-    return list(_read_list(cursor, TokenType.R_BRACKET, "]", lambda each: constant(each, depth + 1)))
+    return cursor.list_before(TokenType.R_BRACKET, "]", lambda: constant(cursor, depth + 1))
 
 
 def _map(cursor: Cursor, depth: int) -> dict[Any, Any]:
@@ -171,7 +158,7 @@ def _map(cursor: Cursor, depth: int) -> dict[Any, Any]:
         values = _array(cursor, depth)
         cursor.expect(TokenType.R_PAREN, ")")
     else:  # Spark's syntax: key, value, key, value
-        flat = list(_read_list(cursor, TokenType.R_PAREN, ")", lambda each: constant(each, depth + 1)))
+        flat = cursor.list_before(TokenType.R_PAREN, ")", lambda: constant(cursor, depth + 1))
         keys, values = flat[::2], flat[1::2]
     if len(keys) != len(values):
         raise cursor.statement.error(f"a map of {len(keys)} keys has {len(values)} values", first)

@@ -8,16 +8,18 @@ words does not matter; a name in double quotes or backquotes is never a keyword.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import ClassVar, Final
+from typing import ClassVar, Final, TypeVar
 
 from sqlglot import Token, Tokenizer, TokenType
 from sqlglot.errors import SqlglotError
 
 from metastore.errors import InvalidRequestError, NotFoundError
 from metastore.sql.target import Progress, QueryEngine
+
+T = TypeVar("T")
 
 _WORD: Final = re.compile(r"[^\W\d]\w*")
 
@@ -222,6 +224,21 @@ class Cursor:
         found = [self.name(what)]
         while self.accept(TokenType.DOT):
             found.append(self.name(what))
+        return found
+
+    def list_of(self, read: Callable[[], T]) -> list[T]:
+        """Read one thing or more, with commas between them."""
+        found = [read()]
+        while self.accept(TokenType.COMMA):
+            found.append(read())
+        return found
+
+    def list_before(self, closing: TokenType, sign: str, read: Callable[[], T]) -> list[T]:
+        """Read things with commas between them, and the ``closing`` sign; an empty list if only that is there."""
+        if self.accept(closing):
+            return []
+        found = self.list_of(read)
+        self.expect(closing, f", or {sign}")
         return found
 
     def table(self) -> list[Name]:

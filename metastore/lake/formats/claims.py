@@ -14,30 +14,17 @@ the rows, the type or each other are unknown (None). An unknown number prunes no
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from decimal import Decimal
 from functools import lru_cache
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
-from metastore.model.drill_types import minor_type, parse_type
+from metastore.model.drill_types import INTEGER_LIMITS, minor_type, parse_type
 
 Believed: TypeAlias = tuple[Any, Any, int | None, int | None]
 """Low and high bound, nulls, values; None is "unknown". A plain tuple, since there are sixty per Parquet file."""
 
 Limits: TypeAlias = tuple[Any, Any]
 """The smallest and the largest value of a type."""
-
-RANGES: Final[Mapping[str, Limits]] = {
-    "TINYINT": (-(2**7), 2**7 - 1),
-    "SMALLINT": (-(2**15), 2**15 - 1),
-    "INT": (-(2**31), 2**31 - 1),
-    "BIGINT": (-(2**63), 2**63 - 1),
-    "UINT1": (0, 2**8 - 1),
-    "UINT2": (0, 2**16 - 1),
-    "UINT4": (0, 2**32 - 1),
-    "UINT8": (0, 2**64 - 1),
-}
-"""The limits of whole numbers, by Drill's minor type. Python's dates and times have limits of their own."""
 
 
 @lru_cache(maxsize=1024)
@@ -46,7 +33,7 @@ def limits_of(sql_type: str) -> Limits | None:
     parsed = parse_type(sql_type)
     if parsed.name == "DECIMAL" and parsed.arguments:
         return decimal_limits(*parsed.arguments)
-    return RANGES.get(minor_type(sql_type))
+    return INTEGER_LIMITS.get(minor_type(sql_type))
 
 
 def decimal_limits(precision: int, scale: int = 0) -> Limits:

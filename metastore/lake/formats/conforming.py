@@ -56,8 +56,13 @@ def as_stored(schema: pa.Schema, own: pa.Schema) -> pa.Schema:
 
 def with_maps_restored(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """Returns ``batch``, read by :func:`as_stored`, in the columns of ``schema``. Raises as :func:`conform_array`."""
-    if batch.schema.types == schema.types:
-        return batch
+    return batch if batch.schema.types == schema.types else conform_batch(batch, schema)
+
+
+def conform_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Returns ``batch`` in ``schema``, column by column in order. Raises as :func:`conform_array`."""
+    if not len(schema):
+        return batch.select([])
     arrays: list[Any] = [
         conform_array(column, field.type, field.name) for column, field in zip(batch.columns, schema, strict=True)
     ]

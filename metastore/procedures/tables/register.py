@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 from pydantic import ValidationError as PydanticError
-from pyiceberg.exceptions import NoSuchTableError, TableAlreadyExistsError, ValidationError
+from pyiceberg.exceptions import TableAlreadyExistsError, ValidationError
 from pyiceberg.io import FileIO, load_file_io
 from pyiceberg.manifest import read_manifest_list
 from pyiceberg.table.metadata import TableMetadata
@@ -94,11 +94,7 @@ def unregister_table(
     require_foreign(target, _NOT_OURS)
     table = target.load()
     if not dry_run:
-        with failures_of(target.source), target.source.turn:
-            try:
-                target.source.catalog.drop_table(target.identifier)
-            except NoSuchTableError as error:
-                raise NotFoundError(f"table {target} does not exist any more") from error
+        target.drop_entry()
     return {"table_uuid": str(table.metadata.table_uuid), "metadata_location": table.metadata_location}
 
 

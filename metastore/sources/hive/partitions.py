@@ -15,6 +15,7 @@ from typing import Final
 from urllib.parse import unquote
 
 from metastore.errors import FormatError, InvalidRequestError
+from metastore.model.drill_types import INTEGER_LIMITS
 from metastore.sources.directory_values import NULL_DIRECTORY
 from metastore.sources.hive.types import HiveType
 
@@ -27,10 +28,11 @@ _EXACT: Final = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCI
 _REAL: Final = re.compile(rf"{_EXACT.pattern}|[+-]?Infinity", re.ASCII)
 _DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 _TIMESTAMP: Final = re.compile(r"(\d{4}-\d{2}-\d{2})(?:[ T](\d{2}:\d{2}:\d{2})(?:\.(\d{1,9}))?)?", re.ASCII)
-_WIDTHS: Final = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
+
+_INTEGERS: Final = ("tinyint", "smallint", "int", "bigint")
 
 PARTITION_TYPES: Final = frozenset(
-    {*_WIDTHS, "boolean", "float", "double", "string", "char", "varchar", "date", "timestamp", "decimal"}
+    {*_INTEGERS, "boolean", "float", "double", "string", "char", "varchar", "date", "timestamp", "decimal"}
 )
 """Types whose values a partition can have."""
 
@@ -81,13 +83,9 @@ def _parse_value(text: str, type_: HiveType) -> PartitionValue:
     match type_.name:
         case "string" | "char" | "varchar":
             return text
-        case "tinyint" | "smallint" | "int" | "bigint" as name:
-            if not _INTEGER.fullmatch(text):
-                raise ValueError(text)
-            number = int(text)
-            if not -(1 << _WIDTHS[name] - 1) <= number < 1 << _WIDTHS[name] - 1:
-                raise ValueError(text)
-            return number
+        case name if name in _INTEGERS and _INTEGER.fullmatch(text):
+            least, most = INTEGER_LIMITS[name.upper()]
+            return number if least <= (number := int(text)) <= most else _refuse(text)
         case "boolean":
             return {"true": True, "false": False}[text.lower()] if text.lower() in ("true", "false") else _refuse(text)
         case "double" if _REAL.fullmatch(text):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from pyiceberg.types import (
@@ -180,7 +180,7 @@ def _read_nested_type(cursor: Cursor, word: str, depth: int) -> IcebergType:
         cursor.expect(TokenType.COMMA, ",")
         found = MapType(_NO_ID, key, _NO_ID, column_type(cursor, below), value_required=False)
     else:
-        found = StructType(*_read_fields(cursor, lambda: _field(cursor, below)))
+        found = StructType(*cursor.list_of(lambda: _field(cursor, below)))
     cursor.expect(TokenType.GT if angular else TokenType.R_PAREN, ">" if angular else ")")
     return found
 
@@ -194,12 +194,6 @@ def _field(cursor: Cursor, depth: int) -> NestedField:
         cursor.expect_word("NULL")
     doc = cursor.expect(TokenType.STRING, "a comment in quotes").text if cursor.accept_word("COMMENT") else None
     return NestedField(_NO_ID, name, kind, required=required, doc=doc)
-
-
-def _read_fields(cursor: Cursor, read: Callable[[], NestedField]) -> Iterator[NestedField]:
-    yield read()
-    while cursor.accept(TokenType.COMMA):
-        yield read()
 
 
 def _number(cursor: Cursor) -> int:

@@ -47,9 +47,7 @@ def without_defaults(query: Statement) -> tuple[Statement, Mapping[int, list[int
 def _rows(cursor: Cursor) -> Iterator[list[tuple[Token, ...]]]:
     """Read rows of values, to the first token that belongs to none."""
     while cursor.accept(TokenType.L_PAREN):
-        values = [expression(cursor)]
-        while cursor.accept(TokenType.COMMA):
-            values.append(expression(cursor))
+        values = cursor.list_of(lambda: expression(cursor))
         cursor.expect(TokenType.R_PAREN, ", or )")
         yield values
         if not cursor.accept(TokenType.COMMA):

@@ -13,6 +13,7 @@ Place in the flow: a query is translated here before DuckDB parses it; the funct
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
 from sqlglot import Token, TokenType
@@ -48,9 +49,7 @@ def lateral_views(statement: Statement) -> Iterator[tuple[int, int, str]]:
             )
             columns = []
             if cursor.accept_word("AS"):
-                columns.append(cursor.name("the name of a column").token)
-                while cursor.accept(TokenType.COMMA):
-                    columns.append(cursor.name("the name of a column").token)
+                columns = [name.token for name in cursor.list_of(partial(cursor.name, "the name of a column"))]
             called = "entries" if function == "EXPLODE" and len(columns) == _ENTRIES else function.lower()
             last = (closing, *([alias] if alias else []), *columns)[-1]
             named = ", ".join(map(_write_token, columns))

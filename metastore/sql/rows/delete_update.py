@@ -19,12 +19,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 import pyarrow as pa
 from pyiceberg.expressions import AlwaysTrue
 from pyiceberg.schema import Schema
-from sqlglot import Token, TokenType
+from sqlglot import Token
 
 from metastore.ground.quoting import double_quoted
 from metastore.lake.writes.conforming import conformed_column, default_column
@@ -54,14 +55,7 @@ def delete(target: StatementTarget, statement: Statement) -> pa.Table:
     sources = _sources(cursor, "USING")
     where = _where(cursor)
     if not where and not sources:
-        return run_change(
-            target,
-            named.table,
-            lambda reading: _everything(statement, named, reading),
-            "delete",
-            branch=named.branch,
-            explains=statement.explains,
-        )
+        return _delete_all(target, statement, named)
 
     def plan(reading: StatementReading) -> RowPlan:
         if not sources:
@@ -96,14 +90,7 @@ def truncate(target: StatementTarget, statement: Statement) -> pa.Table:
     cursor = Cursor(statement, 2)
     named = named_table(target, cursor)
     cursor.end()
-    return run_change(
-        target,
-        named.table,
-        lambda reading: _everything(statement, named, reading),
-        "delete",
-        branch=named.branch,
-        explains=statement.explains,
-    )
+    return _delete_all(target, statement, named)
 
 
 def update(target: StatementTarget, statement: Statement) -> pa.Table:
@@ -201,12 +188,10 @@ def _add_source(
 
 def _sources(cursor: Cursor, word: str) -> tuple[Token, ...]:
     """Read the tables after ``word``, up to WHERE or the end; none without the word."""
-    found: tuple[Token, ...] = ()
-    if cursor.accept_word(word):
-        found = expression(cursor, ("WHERE",), "a table")
-        while cursor.accept(TokenType.COMMA):
-            found += expression(cursor, ("WHERE",), "a table")
-    return found
+    if not cursor.accept_word(word):
+        return ()
+    tables = cursor.list_of(lambda: expression(cursor, ("WHERE",), "a table"))
+    return tuple(token for table in tables for token in table)
 
 
 def _where(cursor: Cursor) -> tuple[Token, ...]:
@@ -214,6 +199,11 @@ def _where(cursor: Cursor) -> tuple[Token, ...]:
     found = expression(cursor, what="a condition") if cursor.accept_word("WHERE") else ()
     cursor.end()
     return found
+
+
+def _delete_all(target: StatementTarget, statement: Statement, named: NamedTable) -> pa.Table:
+    plan = partial(_everything, statement, named)
+    return run_change(target, named.table, plan, "delete", branch=named.branch, explains=statement.explains)
 
 
 def _everything(statement: Statement, named: NamedTable, reading: StatementReading) -> RowPlan:

@@ -272,9 +272,7 @@ def _columns(cursor: Cursor) -> Sequence[Name]:
     if not cursor.ahead(TokenType.L_PAREN) or _begins_query(cursor):
         return ()
     cursor.advance()
-    found = [cursor.name("the name of a column")]
-    while cursor.accept(TokenType.COMMA):
-        found.append(cursor.name("the name of a column"))
+    found = cursor.list_of(lambda: cursor.name("the name of a column"))
     cursor.expect(TokenType.R_PAREN, ", or )")
     return found
 

@@ -97,14 +97,10 @@ def _insert(cursor: Cursor, condition: tuple[Token, ...], token: Token) -> Merge
         return MergeClause("new", condition, "insert", token, takes_all=True)
     columns: list[Name] = []
     if cursor.accept(TokenType.L_PAREN):
-        columns.append(assigned_column(cursor, ""))
-        while cursor.accept(TokenType.COMMA):
-            columns.append(assigned_column(cursor, ""))
+        columns = cursor.list_of(lambda: assigned_column(cursor, ""))
         cursor.expect(TokenType.R_PAREN, ", or )")
     cursor.expect_word("VALUES")
     cursor.expect(TokenType.L_PAREN, "(")
-    values = [expression(cursor)]
-    while cursor.accept(TokenType.COMMA):
-        values.append(expression(cursor))
+    values = cursor.list_of(lambda: expression(cursor))
     cursor.expect(TokenType.R_PAREN, ", or )")
     return MergeClause("new", condition, "insert", token, columns, values)

@@ -77,12 +77,12 @@ def partition_clause(cursor: Cursor) -> PartitionClause:
     if not cursor.accept_word("PARTITION"):
         return PartitionClause(())
     cursor.expect(TokenType.L_PAREN, "(")
-    found: list[tuple[Name, tuple[Token, ...] | None]] = []
-    while True:
+
+    def column() -> tuple[Name, tuple[Token, ...] | None]:
         name = cursor.name("the name of a column")
-        found.append((name, expression(cursor, what="a value") if cursor.accept(TokenType.EQ) else None))
-        if not cursor.accept(TokenType.COMMA):
-            break
+        return name, expression(cursor, what="a value") if cursor.accept(TokenType.EQ) else None
+
+    found = cursor.list_of(column)
     cursor.expect(TokenType.R_PAREN, ", or )")
     if cursor.word == "IF":
         raise cursor.statement.error(

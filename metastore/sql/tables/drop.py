@@ -35,7 +35,7 @@ from metastore.procedures.files.known_tables import inline_manifests, manifest_l
 from metastore.procedures.files.proof import Judgement, Proof
 from metastore.sql.queries.named_table import place_of, table_name
 from metastore.sql.statement import Cursor, Statement
-from metastore.sql.tables.schemas import accept_condition, answer_row, drop_entry
+from metastore.sql.tables.schemas import accept_condition, answer_row
 from metastore.sql.target import StatementTarget
 
 
@@ -56,7 +56,7 @@ def drop_table(target: StatementTarget, statement: Statement) -> pa.Table:
         if place.source.settings.type == "filesystem":
             raise InvalidRequestError(f"{place.source} has no entries to drop: a table there is its folder")
         if not purge:
-            drop_entry(place)
+            place.drop_entry()
             return answer_row(True, f"{place}: is dropped; its files stay, with the metadata {pointer}")
         purging = _Purge(target, place, Spelling())
         return answer_row(True, f"{place}: is dropped; {purging.run()}")
@@ -89,7 +89,7 @@ class _Purge:
         proof = Proof(self.target.catalogs, self.place, self.target.engine_for, spelling=self.spelling)
         first = proof.judge(own)
         self._require_proof(first)
-        drop_entry(self.place)
+        self.place.drop_entry()
         judged = proof.judge(first.free)  # other tables may need a file since then; such files stay
         put_off = PutOff(self.target.metastore.deletions, str(self.place), PURGE, named, renewed=own)
         failed = Deletion(document.io, self.target.engine_for, roots, put_off, listed).run(sorted(judged.free))

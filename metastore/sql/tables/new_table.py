@@ -124,9 +124,7 @@ def new_table(target: StatementTarget, cursor: Cursor) -> NewTable:
     """Read the description up to AS or the end. Raises InvalidRequestError, with line and column."""
     made = NewTable()
     if cursor.accept(TokenType.L_PAREN):
-        _columns(target, cursor, made)
-        while cursor.accept(TokenType.COMMA):
-            _columns(target, cursor, made)
+        cursor.list_of(lambda: _columns(target, cursor, made))
         cursor.expect(TokenType.R_PAREN, ", or )")
     elif cursor.word == "LIKE":
         made.terms += _terms_like(_like(target, cursor, made), cursor)
@@ -194,9 +192,7 @@ def _clause(cursor: Cursor, made: NewTable) -> None:
         cursor.advance()
     elif _accept_partitioned_by(cursor):
         cursor.expect(TokenType.L_PAREN, "(")
-        made.terms.append(partition_term(cursor))
-        while cursor.accept(TokenType.COMMA):
-            made.terms.append(partition_term(cursor))
+        made.terms += cursor.list_of(lambda: partition_term(cursor))
         cursor.expect(TokenType.R_PAREN, ", or )")
     elif cursor.accept_word("COMMENT"):
         made.properties["comment"] = cursor.expect(TokenType.STRING, "a comment").text

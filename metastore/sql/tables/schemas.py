@@ -23,7 +23,6 @@ from pyiceberg.exceptions import (
     NamespaceAlreadyExistsError,
     NamespaceNotEmptyError,
     NoSuchNamespaceError,
-    NoSuchTableError,
 )
 from sqlglot import TokenType
 
@@ -97,7 +96,7 @@ def drop_schema(target: StatementTarget, statement: Statement) -> pa.Table:
             raise InvalidRequestError(f"{place.source} has no entries to drop: a table there is its folder")
         for table in tables:
             with suppress(NotFoundError):  # another writer has dropped it meanwhile
-                drop_entry(target.catalogs.target(place.catalog_name, place.schema_name, table))
+                target.catalogs.target(place.catalog_name, place.schema_name, table).drop_entry()
         _drop(place)
     dropped = f", with {len(tables)} tables, whose files stay" if tables else ""
     return answer_row(True, f"{_full_name(place)}: is dropped{dropped}")
@@ -112,15 +111,6 @@ def _drop(place: TargetTable) -> None:
             raise NotFoundError(f"schema {_full_name(place)} does not exist any more") from error
         except (NamespaceNotEmptyError, OSError) as error:
             raise InvalidRequestError(f"schema {_full_name(place)} is not empty, and stays: {error}") from error
-
-
-def drop_entry(place: TargetTable) -> None:
-    """Take the table out of its catalog; every file stays. Raises NotFoundError if it is not there any more."""
-    with failures_of(place.source, NoSuchTableError), place.source.turn:
-        try:
-            place.source.catalog.drop_table(place.identifier)
-        except NoSuchTableError as error:
-            raise NotFoundError(f"table {place} does not exist any more") from error
 
 
 def describe_schema(target: StatementTarget, statement: Statement) -> pa.Table:

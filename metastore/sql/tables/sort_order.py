@@ -61,12 +61,8 @@ def order_texts(cursor: Cursor) -> list[str]:
     """Read ``ARRAY['ts DESC', …]``."""
     cursor.expect_word("ARRAY")
     cursor.expect(TokenType.L_BRACKET, "[")
-    found: list[str] = []
-    while not cursor.accept(TokenType.R_BRACKET):
-        if found:
-            cursor.expect(TokenType.COMMA, ", or ]")
-        found.append(cursor.expect(TokenType.STRING, "a text such as 'ts DESC'").text)
-    return found
+    what = "a text such as 'ts DESC'"
+    return cursor.list_before(TokenType.R_BRACKET, "]", lambda: cursor.expect(TokenType.STRING, what).text)
 
 
 def write_order(cursor: Cursor) -> tuple[Change, str]:

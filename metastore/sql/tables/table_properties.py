@@ -167,11 +167,10 @@ def partition_terms(cursor: Cursor) -> list[PartitionTerm]:
         return []
     cursor.expect_word("ARRAY")
     cursor.expect(TokenType.L_BRACKET, "[")
-    found: list[PartitionTerm] = []
-    while not cursor.accept(TokenType.R_BRACKET):
-        if found:
-            cursor.expect(TokenType.COMMA, ", or ]")
+
+    def term() -> PartitionTerm:
         token = cursor.expect(TokenType.STRING, "a text such as 'day(ts)'")
         with cursor.statement.at(token):
-            found.append(term_of_text(token))
-    return found
+            return term_of_text(token)
+
+    return cursor.list_before(TokenType.R_BRACKET, "]", term)

@@ -16,7 +16,7 @@ from sqlglot import exp
 
 from metastore.errors import InvalidRequestError
 from metastore.model.identity import TableInfo
-from metastore.sql.views.references import drop_table_paths, info_of, references, table_named
+from metastore.sql.views.references import drop_table_paths, info_of, references, replace_table, table_named
 from metastore.sql.views.text import DEFAULT_DIALECT, parse_query, place_of
 
 
@@ -90,13 +90,7 @@ def _expand_query(
             )
         if info in pins:
             replacement = _project(replacement, pins[info])
-        for key, value in table.args.items():
-            if key not in ("this", "db", "catalog"):
-                replacement.set(key, value)
-        if not table.alias:
-            last = table.parts[-1].copy()
-            replacement.set("alias", exp.TableAlias(this=last, columns=None))
-        table.replace(replacement)
+        replace_table(table, replacement)
     return query
 
 

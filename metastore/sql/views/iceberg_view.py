@@ -43,7 +43,7 @@ from metastore.model.identity import TableInfo
 from metastore.model.tuple_schema import TIME_ZONE, SchemaColumn, TupleSchema
 from metastore.model.view_unit import ViewMetadataUnit
 from metastore.sql.views.definition import Definition
-from metastore.sql.views.references import info_of, references, table_named
+from metastore.sql.views.references import info_of, references, replace_table, table_named
 from metastore.sql.views.text import DEFAULT_DIALECT, parse_query
 
 _COMMENT: Final = "comment"
@@ -150,12 +150,7 @@ def _rename_tables(
             continue
         changed = True
         renamed = _table_expression(to) if to is not None else table_named(TableInfo.parse(full))
-        for key, value in table.args.items():
-            if key not in ("this", "db", "catalog"):
-                renamed.set(key, value)
-        if not table.alias:
-            renamed.set("alias", exp.TableAlias(this=table.parts[-1].copy()))
-        table.replace(renamed)
+        replace_table(table, renamed)
     return tree.sql(dialect) if changed else sql
 
 

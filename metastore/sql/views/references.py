@@ -68,3 +68,13 @@ def table_named(info: TableInfo) -> exp.Table:
         exp.to_identifier(part, quoted=True) for part in (info.storage_plugin, info.workspace, info.name)
     )
     return exp.Table(this=name, db=workspace, catalog=plugin)
+
+
+def replace_table(table: exp.Table, by: exp.Table | exp.Subquery) -> None:
+    """Replace ``table`` in its query: what it was joined, sampled and called by stays."""
+    for key, value in table.args.items():
+        if key not in ("this", "db", "catalog"):
+            by.set(key, value)
+    if not table.alias:
+        by.set("alias", exp.TableAlias(this=table.parts[-1].copy()))
+    table.replace(by)

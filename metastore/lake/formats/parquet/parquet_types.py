@@ -21,8 +21,7 @@ from typing import Any, Final, cast
 import pyarrow.parquet as pq
 
 from metastore.ground.epoch import EPOCH, EPOCH_DAY, EPOCH_UTC
-from metastore.lake.formats.claims import RANGES
-from metastore.model.drill_types import minor_type
+from metastore.model.drill_types import INTEGER_LIMITS, minor_type
 from metastore.model.statistics import Value
 from metastore.model.statistics_json import micros, value_json
 from metastore.model.tuple_schema import IN_UTC
@@ -128,12 +127,12 @@ def reading_of(column: pq.ColumnSchema, kind: ParquetType) -> BoundReading | Non
         case "BIT":
             return BoundReading(literal=value_json, samples=_SMALL_SAMPLES, shown=value_json)
         case "TINYINT" | "SMALLINT" | "INT" as name:
-            return BoundReading(literal=str, samples=_SMALL_SAMPLES, limits=RANGES.get(name))
+            return BoundReading(literal=str, samples=_SMALL_SAMPLES, limits=INTEGER_LIMITS.get(name))
         case "BIGINT":
             return BoundReading(literal=str)
         case "UINT1" | "UINT2" | "UINT4" | "UINT8" as name:
             mask = 0xFFFFFFFF if column.physical_type == "INT32" else 0xFFFFFFFFFFFFFFFF
-            return BoundReading(lambda raw: raw & mask, limits=RANGES.get(name))
+            return BoundReading(lambda raw: raw & mask, limits=INTEGER_LIMITS.get(name))
         case "FLOAT4" | "FLOAT8":
             comparable = _half if kind.logical == "float16" else _number
             return BoundReading(

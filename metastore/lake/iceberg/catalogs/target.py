@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from pyiceberg.exceptions import CommitFailedException, NoSuchNamespaceError
+from pyiceberg.exceptions import CommitFailedException, NoSuchNamespaceError, NoSuchTableError
 from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
 from pyiceberg.table.update import (
@@ -138,6 +138,14 @@ class TargetTable:
                 "No file was removed. Look at the table's history before trying again"
             ) from error
         return Table(table.name(), response.metadata, response.metadata_location, table.io, self.source.catalog)
+
+    def drop_entry(self) -> None:
+        """Take the table out of its catalog; every file stays. Raises NotFoundError if it is not there any more."""
+        with failures_of(self.source), self.source.turn:
+            try:
+                self.source.catalog.drop_table(self.identifier)
+            except NoSuchTableError as error:
+                raise NotFoundError(f"table {self} does not exist any more") from error
 
     def find_landed(self, updates: Sequence[TableUpdate]) -> Table | None:
         """Return the newest table if it shows that the commit landed, or that all its updates are done."""
