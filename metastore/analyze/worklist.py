@@ -105,7 +105,8 @@ def matching(tables: Iterable[TableInfo], patterns: Sequence[str]) -> list[Table
 
     A pattern of one or two parts means all tables of a plugin or of a workspace.
     """
-    whole = [_of_three_parts(pattern) for pattern in patterns]
+    # A star also matches dots.
+    whole = [pattern if pattern.count(".") >= 2 else f"{pattern}.*" for pattern in patterns]
     return [table for table in tables if any(fnmatchcase(plain_name(table), pattern) for pattern in whole)]
 
 
@@ -125,10 +126,6 @@ def is_pattern(text: str, settings: Settings) -> bool:
 
 def _may_be_of(patterns: Sequence[str], plugin: str) -> bool:
     return any(fnmatchcase(plugin, pattern.partition(".")[0]) for pattern in patterns)
-
-
-def _of_three_parts(pattern: str) -> str:
-    return pattern if pattern.count(".") >= 2 else f"{pattern}.*"  # a star also matches dots
 
 
 def plain_name(table: TableInfo) -> str:

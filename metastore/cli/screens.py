@@ -240,7 +240,7 @@ def _(result: Rows) -> RenderableType:
         return Group(*(Text(line) for (line,) in result.rows))
     table, shown = Grid(), result.rows[:_MOST_VALUES]
     for position, name in enumerate(result.columns):
-        is_number = all(_is_number(row[position]) for row in shown)
+        is_number = all(isinstance(row[position], int | float | Decimal | None) for row in shown)
         heading = "time" if result.readable and name == "seconds" else name
         table.add(heading, whole=is_number, right=is_number)
     for row in shown:
@@ -264,10 +264,6 @@ def _(_: DaemonEnd) -> RenderableType:
 @screen.register
 def _(result: Left) -> RenderableType:
     return Text(plural(result.statements, "statement"), "dim")
-
-
-def _is_number(value: object) -> bool:
-    return value is None or isinstance(value, int | float | Decimal)
 
 
 def _readable(name: str, value: object) -> Text:

@@ -236,16 +236,7 @@ class GuardedCatalogs(Catalogs):
     def target(self, catalog: str, schema: str, name: str) -> GuardedTable:
         """Like :meth:`Catalogs.target`."""
         found = super().target(catalog, schema, name)
-        return GuardedTable(
-            found.catalog_name,
-            found.schema_name,
-            found.name,
-            found.source,
-            found.identifier,
-            found.load_component,
-            guard=self._guard,
-            inquiries=self._inquiries,
-        )
+        return GuardedTable(**vars(found), guard=self._guard, inquiries=self._inquiries)
 
 
 class GuardedEngine:

@@ -16,7 +16,6 @@ import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from functools import partial
 from types import FrameType
 from typing import Any, Final
 
@@ -86,7 +85,7 @@ def serve(
         store = opened.enter_context(lease_store(settings))
         daemon = _daemon(session, store, signals, state, int(time.time() * 1000))
         if settings.daemon.endpoint.port is not None:
-            pages = None if pages_of is None else pages_of(lambda: current[0], partial(_health, state))
+            pages = pages_of and pages_of(lambda: current[0], lambda: health_of_state(state, time.monotonic()))
             endpoint = Endpoint(settings.daemon.endpoint, state, time.monotonic, pages)
             opened.enter_context(endpoint)
             _log.info("metrics at %s/metrics, health at %s/healthz", endpoint.url, endpoint.url)
@@ -117,10 +116,6 @@ def serve(
         _log.info("the daemon of %s starts", settings.iceberg.base_location)
         daemon.run(between)
         _log.info("the daemon ends")
-
-
-def _health(state: State) -> Mapping[str, Any]:
-    return health_of_state(state, time.monotonic())
 
 
 def _close_all(sessions: Sequence[Session]) -> None:

@@ -6,7 +6,6 @@ Place in the flow: ANALYZE of named paths. The rules for data files are those of
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import partial
 from typing import Final
 
 import pyarrow as pa
@@ -40,7 +39,7 @@ def files_at(source: SourceTable, paths: Iterable[str]) -> Mapping[str, SourceFi
         log = f"{root}/{SINK_LOG}"
         with Threads(min(_AT_ONCE, len(wanted) + 1), "metastore-paths") as threads:
             places = [log, *(root + path[start:] for path in wanted)]
-            [logged, *found] = threads.map(partial(_look_at, store), places)
+            [logged, *found] = threads.map(store.get_file_info, places)
     except (OSError, pa.ArrowException) as error:
         raise StorageError(f"cannot look at files of {source.location}: {error}") from showable(error)
     if logged.type == fs.FileType.Directory:
@@ -53,10 +52,6 @@ def files_at(source: SourceTable, paths: Iterable[str]) -> Mapping[str, SourceFi
             raise InvalidRequestError(f"{path} is a directory; name its files, or name partitions instead of paths")
     there = data_files(source.location, root, [info for info in found if info.is_file], source.passed_over)
     return dict.fromkeys(wanted) | {file.path: file for file in there}
-
-
-def _look_at(store: fs.FileSystem, place: str) -> fs.FileInfo:
-    return store.get_file_info(place)
 
 
 def path_within(source: SourceTable, path: str) -> str:

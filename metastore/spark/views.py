@@ -55,7 +55,8 @@ def register_views(
     Raises NotFoundError for an unknown view, and InvalidRequestError when two views would have the same name; ``name``
     chooses other names.
     """
-    wanted = _every_view(ms) if views is None else [TableInfo.of(view) for view in views]
+    every = (*ms.views.list(), *ms.materialized_views.list()) if views is None else ()
+    wanted = [unit.info for unit in every] if views is None else [TableInfo.of(view) for view in views]
     called: dict[str, TableInfo] = {}
     for view in wanted:
         short = name(view) if name is not None else _UNFIT.sub("_", view.name)
@@ -175,7 +176,3 @@ def _refuse_raw_literals(spark: SparkSession, query: exp.Query) -> None:
                 raise InvalidRequestError(
                     f"with {ESCAPED_LITERALS} Spark cannot be given the text {text}; turn the setting off"
                 )
-
-
-def _every_view(ms: Session) -> list[TableInfo]:
-    return [unit.info for unit in (*ms.views.list(), *ms.materialized_views.list())]

@@ -59,13 +59,9 @@ def as_asked(columns: Mapping[str, Any], rows: int, schema: pa.Schema) -> pa.Rec
     """Returns ``columns`` in the order and types of ``schema``, with nulls for missing ones."""
     if not len(schema):
         return rows_without_columns(rows)
+    # Arrow cannot cast a null type within a list, not even to itself.
     arrays: Sequence[Any] = [
-        _in_type(columns[field.name], field.type) if field.name in columns else pa.nulls(rows, field.type)
+        cast_to_nearest(columns[field.name], field.type) if field.name in columns else pa.nulls(rows, field.type)
         for field in schema
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-
-def _in_type(values: Any, type_: Any) -> Any:
-    # Arrow cannot cast a null type within a list, not even to itself.
-    return cast_to_nearest(values, type_)

@@ -52,7 +52,10 @@ class Partitions:
     @classmethod
     def of_values(cls, schema: Schema, fields: Sequence[PartitionField], values: Sequence[Column]) -> Partitions:
         """Returns the partitions in which identity ``fields`` have ``values``, arrays of one value each."""
-        plain = [each.cast(each.type.storage_type) if _is_extension(each.type) else each for each in values]
+        plain = [
+            each.cast(each.type.storage_type) if isinstance(each.type, pa.BaseExtensionType) else each
+            for each in values
+        ]
         return cls(tuple(fields), frozenset(_keys(schema, fields, plain)[0]))
 
     def condition(self, schema: Schema) -> BooleanExpression:
@@ -175,7 +178,3 @@ def _key(value: Any) -> Any:
     if isinstance(value, float):
         return repr(value + 0.0)
     return value.bytes if isinstance(value, UUID) else value  # rows have bytes, manifests UUIDs
-
-
-def _is_extension(kind: Any) -> bool:
-    return isinstance(kind, pa.BaseExtensionType)

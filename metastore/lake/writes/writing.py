@@ -34,7 +34,7 @@ from metastore.lake.formats.parquet.required_parts import has_required_parts, wi
 from metastore.lake.iceberg.catalogs.iceberg_private import parquet_writer_options
 from metastore.lake.iceberg.columns.number_properties import number_property, properties_checked
 from metastore.lake.iceberg.manifests.metrics_plan import metrics_plan
-from metastore.lake.iceberg.manifests.partition_key import SpecPartition, partition_key
+from metastore.lake.iceberg.manifests.partition_key import partition_key
 from metastore.lake.iceberg.rows.row_lineage import LINEAGE_IDS
 from metastore.lake.stores.files import flush
 from metastore.lake.stores.new_files import NewFiles
@@ -71,7 +71,8 @@ class FileWriter:
             for at, rows in _runs(self._job, batches, partition):
                 rest = rows
                 while rest.num_rows:
-                    if current is not None and (current.key != self._key(at) or current.rows >= self._file_rows):
+                    key = partition_key(self._job.output_spec_id, at)
+                    if current is not None and (current.key != key or current.rows >= self._file_rows):
                         yield current.finish()
                         current = None
                     if current is None:
@@ -86,9 +87,6 @@ class FileWriter:
         finally:
             if current is not None:
                 current.close()
-
-    def _key(self, partition: Record) -> SpecPartition:
-        return partition_key(self._job.output_spec_id, partition)
 
     def remove(self) -> None:
         """Delete every file that was created."""

@@ -191,7 +191,7 @@ def with_ids(columns: PublishedColumns) -> PublishedColumns:
     """Returns ``columns`` in which every column and part has an id; new ones get the next, or the one in files."""
     numbers = iter(range(columns.last_number + 1, 1 << 31))
     if columns.has_ids:
-        highest = max(_own_ids(columns.of_files), default=0)
+        highest = max((number for _, number in _ids_by_path(columns.of_files, ())), default=0)
         numbers = iter(range(max(columns.last_number + 1, highest + _ROOM), 1 << 31))
 
     def give_number(column: PublishedColumn) -> PublishedColumn:
@@ -351,7 +351,3 @@ def _ids_by_path(columns: Iterable[PublishedColumn], above: ColumnPath) -> Itera
         if column.own is not None:
             yield path, column.own
         yield from _ids_by_path(column.parts, path)
-
-
-def _own_ids(columns: Iterable[PublishedColumn]) -> Iterator[int]:
-    return (number for _, number in _ids_by_path(columns, ()))

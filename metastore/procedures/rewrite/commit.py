@@ -92,7 +92,8 @@ class ReplaceCommit:
         try:
             manifests = snapshot.parent_manifests()
             now = _Head.read(table, manifests, self.pinned, groups, read)
-            failed = conflicts(groups, now.inputs, now.new_deletes, self._still_applies(table.metadata))
+            applies = _StillApplies(self.keep_sequence, self.output_spec_id, unpartitioned_specs(table.metadata))
+            failed = conflicts(groups, now.inputs, now.new_deletes, applies)
             if failed and not keep_going:
                 reasons = "; ".join(sorted(set(failed.values()))[:3])
                 raise ConflictError(f"{self.target} was changed while it was rewritten: {reasons}. Nothing was changed")
@@ -133,9 +134,6 @@ class ReplaceCommit:
                 f"branch {self.pinned.branch} of {self.target} no longer goes back to snapshot {wanted}, on which the "
                 "rewrite was planned: it was rolled back, or that snapshot has expired. Nothing was changed"
             )
-
-    def _still_applies(self, metadata: TableMetadata) -> _StillApplies:
-        return _StillApplies(self.keep_sequence, self.output_spec_id, unpartitioned_specs(metadata))
 
     def _needless(
         self,

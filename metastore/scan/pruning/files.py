@@ -72,7 +72,7 @@ class FileDecisions:
         found = [self._files(files) for files in portion.files]
         together = pa.concat_tables([one.columns for one in found] or [KEPT_COLUMNS.empty_table()])
         columns = together.unify_dictionaries().combine_chunks()
-        paths = _whole(columns["path"])
+        paths: Any = columns["path"].combine_chunks()
         folders = CodedTexts.join(one.folders for one in found)
         places = _places([one.left for one in found])
         parts = [self._row_groups(units, places, paths, folders) for units in portion.row_groups]
@@ -210,10 +210,6 @@ class _Groups:
                 return part.excluded.why(group)
             group -= len(part.files)
         raise IndexError(group)
-
-
-def _whole(column: pa.ChunkedArray[Any]) -> Any:
-    return column.combine_chunks()
 
 
 def _places(left: Sequence[Mask]) -> Longs:

@@ -175,7 +175,7 @@ class FileSystemCatalog(CatalogWithoutViews):
         # PyIceberg's new metadata of version 3 lacks the next row id, which the file has.
         if won.identity is not None and metadata.format_version <= WRITTEN_BY_PYICEBERG:
             self._remember(key, won, metadata)
-        return self._table(key, metadata, versions.location_of(1))
+        return Table(key, metadata, versions.location_of(1), self.io, self)
 
     def commit_table(
         self, table: Table, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]
@@ -364,9 +364,6 @@ class FileSystemCatalog(CatalogWithoutViews):
 
     def _versions(self, location: str) -> VersionFiles:
         return VersionFiles(location, self._store)
-
-    def _table(self, key: Identifier, metadata: TableMetadata, location: str) -> Table:
-        return Table(key, metadata, location, self.io, self)
 
     def _load_metadata(self, key: Identifier, version: FoundVersion) -> TableMetadata:
         try:

@@ -58,7 +58,7 @@ def snapshots_between(metadata: TableMetadata, io: FileIO, after: int | None, la
             f"snapshot {after} is not an ancestor of snapshot {last}, or one between them has expired: choose "
             "an ancestor that the metadata table $snapshots lists"
         )
-    return [snapshot for snapshot in reversed(line) if _operation(snapshot) is not Operation.REPLACE]
+    return [each for each in reversed(line) if not (each.summary and each.summary.operation is Operation.REPLACE)]
 
 
 def changed_files(metadata: TableMetadata, io: FileIO, snapshots: Sequence[Snapshot]) -> Iterator[ChangedFiles]:
@@ -125,7 +125,3 @@ def _beyond(
     more = Counter({state: len(tasks) for state, tasks in these.items()})
     more.subtract({state: len(others.get(state, ())) for state in these})
     return tuple(task for state, tasks in these.items() for task in tasks[: max(0, more[state])])
-
-
-def _operation(snapshot: Snapshot) -> Operation | None:
-    return snapshot.summary.operation if snapshot.summary else None

@@ -249,23 +249,20 @@ def _store(place: StoreLocation, properties: Mapping[str, str], retries: int) ->
     again: Any = {"max_retries": retries}
     http: Any = _take_options(_HTTP, properties)
     http.update({name: f"{http[name]}s" for name in _SECONDS & http.keys()})
+    make: type[Store]
     match place.kind:
         case "s3":
-            options = _s3_options(place.bucket, properties)
-            http["allow_http"] = str(options.get("endpoint", "")).startswith("http://")
-            return S3Store(place.bucket, client_options=http, retry_config=again, **options)
+            make, options = S3Store, _s3_options(place.bucket, properties)
         case "gcs":
-            options = _with_token(_take_options(_GCS, properties), _gcs_token(properties))
-            http["allow_http"] = str(options.get("base_url", "")).startswith("http://")
-            return GCSStore(place.bucket, client_options=http, retry_config=again, **options)
+            make, options = GCSStore, _with_token(_take_options(_GCS, properties), _gcs_token(properties))
         case "azure":
-            options = _with_token(_take_options(_AZURE, properties), properties.get("adls.token"))
+            make, options = AzureStore, _with_token(_take_options(_AZURE, properties), properties.get("adls.token"))
             if host := properties.get("adls.account-host"):
                 options["endpoint"] = host if "://" in host else f"https://{host}"
-            http["allow_http"] = str(options.get("endpoint", "")).startswith("http://")
-            return AzureStore(place.bucket, client_options=http, retry_config=again, **options)
         case _:
             raise StorageError(f"{place.root} is no object store; its files go through another FileIO")
+    http["allow_http"] = str(options.get("endpoint") or options.get("base_url", "")).startswith("http://")
+    return make(place.bucket, client_options=http, retry_config=again, **options)
 
 
 def _take_options(names: Mapping[str, str], properties: Mapping[str, str]) -> _Options:

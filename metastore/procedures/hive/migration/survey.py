@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from metastore.errors import FormatError
 from metastore.procedures.hive.metrics import FileToRead, MetricsChunk
 from metastore.sources.hive.client import HiveClient
-from metastore.sources.hive.listing import DataFile, HiveStore, LocationContents, NestedDirectories, unusable
+from metastore.sources.hive.listing import HiveStore, LocationContents, NestedDirectories, unusable
 from metastore.sources.hive.partitions import PARTITION_TYPES, typed_value
 from metastore.sources.hive.tables import MIGRATABLE, HiveFormat, HivePartition, HiveTable
 
@@ -44,7 +44,7 @@ class Survey:
     def state(self) -> State:
         """The part that concurrent inserts and changes of partitions change."""
         described = tuple((each.values, each.location, each.input_format) for each in self.partitions)
-        return (described, tuple(_files_of(folder) for folder in self.folders))
+        return (described, tuple(folder.files for folder in self.folders))
 
     @property
     def bytes(self) -> int:
@@ -208,10 +208,6 @@ def _warnings(table: HiveTable, folders: Sequence[LocationContents], files: Sequ
         yield "char becomes string: trailing spaces are as the files have them"
     if table.kind.upper() == "MANAGED_TABLE":
         yield "it becomes external: dropping it no longer removes its files"
-
-
-def _files_of(folder: LocationContents) -> tuple[DataFile, ...]:
-    return folder.files
 
 
 def _first_names(names: Sequence[str]) -> str:
