@@ -58,7 +58,10 @@ def lease_store(settings: Settings) -> Iterator[LeaseStore]:
             "to store"
         )
     try:
-        yield PropertyLease(CatalogEntry.of(catalog, _component())) if able and kind != "store" else file_lease(iceberg)
+        if able and kind != "store":
+            yield PropertyLease(CatalogEntry.of(catalog, ComponentSettings(_TABLE, f"{LEASE_FOLDER}/{_TABLE}")))
+        else:
+            yield file_lease(iceberg)
     finally:
         catalog.close()
 
@@ -192,7 +195,3 @@ class PropertyLease:
             "write.metadata.previous-versions-max": str(_KEPT),
         }
         return self._entry.load() or self._entry.create(schema, UNPARTITIONED_PARTITION_SPEC, properties)
-
-
-def _component() -> ComponentSettings:
-    return ComponentSettings(_TABLE, f"{LEASE_FOLDER}/{_TABLE}")

@@ -69,6 +69,11 @@ class DrillType:
     fields: tuple[StructField, ...] = ()
     parts: tuple[DrillType, ...] = ()
 
+    @property
+    def precision_and_scale(self) -> tuple[int, int]:
+        """Those of a DECIMAL; 38 and 0 if they are not given."""
+        return (self.arguments or (_MAX_DIGITS,))[0], (*self.arguments, 0, 0)[1]
+
     def __str__(self) -> str:
         if self.name == "STRUCT":
             return f"STRUCT<{', '.join(map(str, self.fields))}>"
@@ -190,10 +195,7 @@ def _join_exact(left: DrillType, right: DrillType, digits: tuple[int, int], othe
 def _digits(type_: DrillType) -> tuple[int, int] | None:
     """Precision and scale of an exact number, None for other types."""
     if type_.name == "DECIMAL":
-        precision, scale = (
-            (*type_.arguments, _MAX_DIGITS, 0)[:2] if len(type_.arguments) != 1 else (*type_.arguments, 0)
-        )
-        return precision, scale
+        return type_.precision_and_scale
     return (_INTEGER_DIGITS[type_.name], 0) if type_.name in INTEGER_TYPES else None
 
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from metastore.errors import FormatError
-from metastore.lake.formats.arrow_schema import ARROW_TYPES, WIDER
+from metastore.lake.formats.arrow_schema import ARROW_TYPES, WIDER, decimal_type
 from metastore.model.column_path import ColumnPath
 from metastore.model.drill_types import DrillType, parse_type
 from metastore.model.elements import ELEMENT, KEY, VALUE
@@ -63,10 +63,7 @@ def _type(type_: DrillType, column: SchemaColumn, path: ColumnPath) -> pa.DataTy
     if name in ARROW_TYPES:
         return ARROW_TYPES[name]
     if name == "DECIMAL":
-        precision, scale = (*type_.arguments, 38, 0)[:2] if len(type_.arguments) != 1 else (type_.arguments[0], 0)
-        if precision <= _DIGITS:
-            return pa.decimal128(precision, scale)
-        return pa.decimal256(min(precision, 2 * _DIGITS), scale)
+        return decimal_type(*type_.precision_and_scale)
     if name == "STRUCT":
         return pa.struct([_part(f.name, f.type, column, (*path, f.name)) for f in type_.fields])
     if name == "ARRAY" and len(type_.parts) == 1:

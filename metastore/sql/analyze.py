@@ -76,11 +76,8 @@ def analyze(target: StatementTarget, statement: Statement) -> pa.Table:
     if is_short:
         cursor.end()
         return _answer(target.analyze(table, on_progress=statement.on_progress))
-    if cursor.accept_word("DROP"):
-        cursor.expect_word("METADATA")
-        if_exists = cursor.accept_word("IF")
-        if if_exists:
-            cursor.expect_word("EXISTS")
+    if cursor.accept_words("DROP", "METADATA"):
+        if_exists = cursor.accept_words("IF", "EXISTS")
         cursor.end()
         return _answer_drop(table, dropped=target.drop_metadata(table, if_exists=if_exists))
     partitions, since = _partitions(cursor)
@@ -108,8 +105,7 @@ def _of_catalog(target: StatementTarget, cursor: Cursor, table: TableInfo) -> pa
         cursor.expect(TokenType.EQ, "=")
         columns = constant(cursor)
         cursor.expect(TokenType.R_PAREN, ")")
-    elif cursor.accept_word("COMPUTE"):
-        cursor.expect_word("STATISTICS")
+    elif cursor.accept_words("COMPUTE", "STATISTICS"):
         named = _columns_of_for(cursor)
         columns = None if named is None else [".".join(parts) for parts in named]
     elif cursor.token is not None:
@@ -122,7 +118,7 @@ def _of_catalog(target: StatementTarget, cursor: Cursor, table: TableInfo) -> pa
 
 def _columns_of_for(cursor: Cursor) -> list[ColumnPath] | None:
     """The columns of ``FOR COLUMNS a, …``; None for ``FOR ALL COLUMNS``, or without FOR."""
-    if not cursor.accept_word("FOR") or (cursor.accept_word("ALL") and cursor.expect_word("COLUMNS")):
+    if not cursor.accept_word("FOR") or cursor.accept_words("ALL", "COLUMNS"):
         return None
     cursor.expect_word("COLUMNS")
     return cursor.list_of(lambda: _column(cursor))
@@ -182,8 +178,7 @@ def _request(cursor: Cursor, *, needs_words: bool = True) -> AnalyzeRequest:
     level = _level(cursor) if refreshes else MetadataType.ROW_GROUP.value
     bounds = bounds or _bounds(cursor)
     statistics: list[str] | bool = False
-    if cursor.accept_word("COMPUTE") or cursor.accept_word("ESTIMATE"):
-        cursor.expect_word("STATISTICS")
+    if cursor.accept_words("COMPUTE", "STATISTICS") or cursor.accept_words("ESTIMATE", "STATISTICS"):
         if cursor.ahead(TokenType.L_PAREN):
             statistics = _paths(cursor)
         else:

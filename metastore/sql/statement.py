@@ -198,6 +198,14 @@ class Cursor:
         self._next += found
         return found
 
+    def accept_words(self, first: str, *others: str) -> bool:
+        """Read the words if the first is next; the others must follow it."""
+        if not self.accept_word(first):
+            return False
+        for word in others:
+            self.expect_word(word)
+        return True
+
     def expect(self, kind: TokenType, sign: str) -> Token:
         """Read the next token, which must be ``sign``."""
         if not self.ahead(kind):

@@ -82,7 +82,7 @@ def refresh(target: StatementTarget, statement: Statement) -> pa.Table:
 def drop(target: StatementTarget, statement: Statement) -> pa.Table:
     """DROP VIEW, DROP MATERIALIZED VIEW."""
     component, cursor = _component(target, statement, 1)
-    if_exists = cursor.accept_word("IF") and bool(cursor.expect_word("EXISTS"))
+    if_exists = cursor.accept_words("IF", "EXISTS")
     name = _name(target, cursor)
     cursor.end()
     if component.drop(name, if_exists=if_exists):
@@ -124,10 +124,10 @@ def _create_view(component: DefinedViews | RefreshedViews, header: _Header) -> p
 def _header(target: StatementTarget, statement: Statement) -> _Header:
     """What comes before AS, and the query in its place in the text, so that errors name lines of the statement."""
     cursor = Cursor(statement, 1)
-    replace = cursor.accept_word("OR") and bool(cursor.expect_word("REPLACE"))
+    replace = cursor.accept_words("OR", "REPLACE")
     cursor.accept_word("MATERIALIZED")
     cursor.expect_word("VIEW")
-    if_not_exists = cursor.accept_word("IF") and bool(cursor.expect_word("NOT") and cursor.expect_word("EXISTS"))
+    if_not_exists = cursor.accept_words("IF", "NOT", "EXISTS")
     if replace and if_not_exists:
         raise statement.error("OR REPLACE and IF NOT EXISTS contradict each other", cursor.token)
     name = _name(target, cursor)

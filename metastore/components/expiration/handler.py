@@ -38,7 +38,8 @@ from metastore.errors import (
     StorageError,
 )
 from metastore.ground.clock import Clock
-from metastore.lake.iceberg.catalogs.catalog_errors import UNREADABLE, error_text
+from metastore.lake.iceberg.catalogs.catalog_errors import error_text
+from metastore.lake.iceberg.catalogs.metadata_json import read_metadata
 from metastore.lake.iceberg.snapshots.sweep import (
     UNSWEPT,
     FileKind,
@@ -52,7 +53,6 @@ from metastore.lake.iceberg.snapshots.sweep import (
     unchanged_history,
     without,
 )
-from metastore.lake.stores.bounded_reading import table_metadata
 from metastore.lake.stores.containment import ContainingFolder, Roots
 from metastore.lake.stores.deletion import DeletionChunk, delete_chunk
 from metastore.lake.stores.listed_files import identities
@@ -186,13 +186,11 @@ class ExpirationHandler:
         for location in table.metadata.properties.get(UNSWEPT, "").split("\n"):
             if location:
                 try:
-                    found[location] = table_metadata(table.io.new_input(location))
+                    found[location] = read_metadata(table.io, location)
                 except FileNotFoundError:
                     continue
                 except OSError as error:
                     raise StorageError(f"{self._cannot_mark(error)}; nothing was changed") from error
-                except UNREADABLE as error:
-                    raise FormatError(f"{location} is not the metadata of an Iceberg table: {error}") from error
         return found
 
     def _mark(

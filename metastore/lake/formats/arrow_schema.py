@@ -173,8 +173,15 @@ def arrow_schema(schema: TupleSchema) -> pa.Schema:
     )
 
 
+def decimal_type(precision: int, scale: int) -> pa.DataType:
+    """The narrower of Arrow's decimals that holds the digits; they are cut at 76."""
+    if precision <= _DIGITS_OF_128_BITS:
+        return pa.decimal128(precision, scale)
+    return pa.decimal256(min(precision, 2 * _DIGITS_OF_128_BITS), scale)
+
+
 def _arrow_type(type_: DrillType, *, zoned: bool = False) -> pa.DataType:
-    """The Arrow type of a declared type; decimals are cut at 76 digits. ``zoned`` times are in UTC."""
+    """The Arrow type of a declared type; ``zoned`` times are in UTC."""
     if type_.name == "STRUCT":
         return pa.struct([pa.field(f.name, _arrow_type(f.type), nullable=not f.required) for f in type_.fields])
     if type_.name == "ARRAY":
@@ -182,10 +189,7 @@ def _arrow_type(type_: DrillType, *, zoned: bool = False) -> pa.DataType:
     if type_.name == "MAP":
         return pa.map_(_arrow_type(type_.parts[0]), _arrow_type(type_.parts[1]))
     if type_.name == "DECIMAL":
-        precision, scale = (*type_.arguments, 38, 0)[:2] if len(type_.arguments) != 1 else (*type_.arguments, 0)
-        if precision <= _DIGITS_OF_128_BITS:
-            return pa.decimal128(precision, scale)
-        return pa.decimal256(min(precision, 2 * _DIGITS_OF_128_BITS), scale)
+        return decimal_type(*type_.precision_and_scale)
     if zoned:
         return pa.timestamp("us", "UTC")
     found = ARROW_TYPES.get(type_.name)

@@ -12,8 +12,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 import pyarrow as pa
-from pydantic import ValidationError as PydanticError
-from pyiceberg.exceptions import TableAlreadyExistsError, ValidationError
+from pyiceberg.exceptions import TableAlreadyExistsError
 from pyiceberg.io import FileIO, load_file_io
 from pyiceberg.manifest import read_manifest_list
 from pyiceberg.table.metadata import TableMetadata
@@ -26,7 +25,7 @@ from metastore.errors import (
     ProcedureError,
 )
 from metastore.lake.iceberg.catalogs.catalog_errors import error_text, failures_of
-from metastore.lake.stores.bounded_reading import table_metadata
+from metastore.lake.iceberg.catalogs.metadata_json import read_metadata
 from metastore.lake.stores.spelling import Spelling
 from metastore.lake.stores.trees import Folder, files_in
 from metastore.procedures.files.guards import require_foreign
@@ -104,11 +103,9 @@ def readable_metadata(io: FileIO, location: str) -> TableMetadata:
     Raises NotFoundError if the file does not exist, and FormatError if the file or the list is not valid.
     """
     try:
-        metadata = table_metadata(io.new_input(location))
+        metadata = read_metadata(io, location)
     except FileNotFoundError as error:
         raise NotFoundError(f"there is no metadata file {location}") from error
-    except (ValueError, PydanticError, ValidationError, EOFError) as error:
-        raise FormatError(f"{location} is no metadata of an Iceberg table: {error_text(error)}") from error
     snapshot = metadata.current_snapshot()
     if snapshot is not None:
         try:

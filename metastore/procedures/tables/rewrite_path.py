@@ -147,9 +147,11 @@ class _Rewrite:
             for snapshot in _snapshots(metadata):
                 if snapshot["snapshot-id"] not in self.copied.snapshots:
                     lists.setdefault(_list_of(snapshot))
-        present = [location for location in lists if location in self._lists_of_latest(contents[self.latest])]
-        for location in present:
-            self._list(location)
+        # The manifest lists of expired snapshots no longer exist.
+        latest = {_list_of(snapshot) for snapshot in _snapshots(contents[self.latest])}
+        for location in lists:
+            if location in latest:
+                self._list(location)
         # Statistics files that only an older version names were dropped since, and may be gone.
         for file in _statistics(contents[self.latest]):
             self._copy(file["statistics-path"])
@@ -162,10 +164,6 @@ class _Rewrite:
         by_target = sorted((target, source) for source, target in self.copies.items())
         csv.writer(text, lineterminator="\n").writerows((source, target) for target, source in by_target)
         return self._write(f"{self.staging}/file-list", text.getvalue().encode())
-
-    def _lists_of_latest(self, metadata: Mapping[str, Any]) -> set[str]:
-        """Returns the manifest lists of the latest version. The lists of expired snapshots no longer exist."""
-        return {_list_of(snapshot) for snapshot in _snapshots(metadata)}
 
     def _metadata(self, location: str) -> dict[str, Any] | None:
         """Returns the metadata unchanged, with unknown fields; None if the file of an old version was removed."""

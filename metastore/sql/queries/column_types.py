@@ -149,10 +149,9 @@ def _timestamp(cursor: Cursor) -> IcebergType:
                 "times of Iceberg tables have microseconds, TIMESTAMP(6), or nanoseconds, TIMESTAMP(9)", token
             )
         cursor.expect(TokenType.R_PAREN, ")")
-    zoned = cursor.accept_word("WITH")
-    if zoned or cursor.accept_word("WITHOUT"):
-        cursor.expect_word("TIME")
-        cursor.expect_word("ZONE")
+    zoned = cursor.accept_words("WITH", "TIME", "ZONE")
+    if not zoned:
+        cursor.accept_words("WITHOUT", "TIME", "ZONE")
     if digits == _NANOSECONDS:
         return TimestamptzNanoType() if zoned else TimestampNanoType()
     return TimestamptzType() if zoned else TimestampType()

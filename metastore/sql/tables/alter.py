@@ -64,7 +64,6 @@ from metastore.sql.tables.identifier_fields import drop_identifier_fields, set_i
 from metastore.sql.tables.partition_fields import Change, PartitionChange, partition_term
 from metastore.sql.tables.ref_actions import change_ref, is_ref_action
 from metastore.sql.tables.rename_table import is_rename, rename_table, stands_alone
-from metastore.sql.tables.schemas import accept_condition
 from metastore.sql.tables.sort_order import write_order
 from metastore.sql.tables.table_properties import set_properties, unset_properties
 from metastore.sql.target import StatementTarget
@@ -79,7 +78,7 @@ def alter_table(target: StatementTarget, statement: Statement) -> pa.Table:
     winning.
     """
     cursor = Cursor(statement, 2)
-    if_exists = accept_condition(cursor)
+    if_exists = cursor.accept_words("IF", "EXISTS")
     start = cursor.token
     names = table_name(target, cursor)
     assert start is not None

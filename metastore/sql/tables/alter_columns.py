@@ -23,7 +23,7 @@ def add_columns(cursor: Cursor, token: Token | None) -> tuple[Change, str]:
     """Read the columns after ADD, which is at ``token``; returns the change, and its description."""
     if not cursor.accept_word("COLUMN"):
         cursor.accept_word("COLUMNS")
-    if_not_exists = _accept_words(cursor, "IF", "NOT", "EXISTS")
+    if_not_exists = cursor.accept_words("IF", "NOT", "EXISTS")
     return _each(cursor, lambda: _add_column(cursor, token, if_not_exists=if_not_exists))
 
 
@@ -76,7 +76,7 @@ def _add_column(cursor: Cursor, token: Token | None, *, if_not_exists: bool) -> 
 def drop_columns(cursor: Cursor) -> tuple[Change, str]:
     """Read the columns after DROP; returns the change, and its description."""
     several = not cursor.accept_word("COLUMN") and cursor.accept_word("COLUMNS")
-    if_exists = _accept_words(cursor, "IF", "EXISTS")
+    if_exists = cursor.accept_words("IF", "EXISTS")
     return _each(cursor, lambda: _drop_column(cursor, if_exists=if_exists), several=several)
 
 
@@ -140,7 +140,7 @@ def alter_column(cursor: Cursor) -> tuple[Change, str]:
     if sets and cursor.accept_word("DEFAULT"):
         given = constant(cursor)
         return _default(cursor, names, given), f"column {shown} is {given.shown} in new rows without a value"
-    if sets and _accept_words(cursor, "NOT", "NULL"):
+    if sets and cursor.accept_words("NOT", "NULL"):
 
         def set_not_null(transaction: Transaction) -> None:
             path = columns.path(transaction, names)
@@ -263,15 +263,6 @@ def _place(cursor: Cursor) -> _Move | None:
         return update.move_after(path, other) if after else update.move_before(path, other)
 
     return move
-
-
-def _accept_words(cursor: Cursor, first: str, *rest: str) -> bool:
-    """Read these words if the first of them is next; the others must follow."""
-    if not cursor.accept_word(first):
-        return False
-    for word in rest:
-        cursor.expect_word(word)
-    return True
 
 
 def _join_names(names: list[Name]) -> str:

@@ -55,7 +55,7 @@ from metastore.sql.rows.insert_tasks import InsertValues, insert_by_tasks, inser
 from metastore.sql.statement import Cursor, Name, Statement
 from metastore.sql.tables.new_table import NewTable, new_table
 from metastore.sql.tables.replacement import replaced_table, replacing, with_ids_of
-from metastore.sql.tables.schemas import accept_condition, answer_row
+from metastore.sql.tables.schemas import answer_row
 from metastore.sql.target import StatementTarget
 from metastore.sql.tasks.division import Division, columns_of, divide_query
 
@@ -72,7 +72,7 @@ def create_table(target: StatementTarget, statement: Statement) -> pa.Table:
     if replaces:
         cursor.expect_word("REPLACE")
     cursor.expect_word("TABLE")
-    if_not_exists = not replaces and accept_condition(cursor, "NOT")
+    if_not_exists = not replaces and cursor.accept_words("IF", "NOT", "EXISTS")
     names = table_name(target, cursor)
     made = new_table(target, cursor)
     query: Token | None = None

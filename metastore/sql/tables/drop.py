@@ -35,14 +35,14 @@ from metastore.procedures.files.known_tables import inline_manifests, manifest_l
 from metastore.procedures.files.proof import Judgement, Proof
 from metastore.sql.queries.named_table import place_of, table_name
 from metastore.sql.statement import Cursor, Statement
-from metastore.sql.tables.schemas import accept_condition, answer_row
+from metastore.sql.tables.schemas import answer_row
 from metastore.sql.target import StatementTarget
 
 
 def drop_table(target: StatementTarget, statement: Statement) -> pa.Table:
     """Run one DROP TABLE; returns one row that says what was done."""
     cursor = Cursor(statement, 2)
-    if_exists = accept_condition(cursor)
+    if_exists = cursor.accept_words("IF", "EXISTS")
     names = table_name(target, cursor)
     purge = cursor.accept_word("PURGE")
     cursor.end()

@@ -78,15 +78,11 @@ class _Arguments:
 
 def _read_clauses(cursor: Cursor, arguments: _Arguments, kind: str) -> None:
     """Read AS OF VERSION, RETAIN and, for branches, WITH SNAPSHOT RETENTION as arguments of the procedure."""
-    if cursor.accept_word("AS"):
-        cursor.expect_word("OF")
-        cursor.expect_word("VERSION")
+    if cursor.accept_words("AS", "OF", "VERSION"):
         arguments.add("snapshot_id", *_number(cursor))
     if cursor.accept_word("RETAIN"):
         arguments.add("max_ref_age_ms", *_time(cursor, *_number(cursor)))
-    if kind == "branch" and cursor.accept_word("WITH"):
-        cursor.expect_word("SNAPSHOT")
-        cursor.expect_word("RETENTION")
+    if kind == "branch" and cursor.accept_words("WITH", "SNAPSHOT", "RETENTION"):
         value, token = _number(cursor)
         if cursor.accept_word("SNAPSHOTS"):
             arguments.add("min_snapshots_to_keep", value, token)

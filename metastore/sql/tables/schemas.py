@@ -42,7 +42,7 @@ _DONE: Final[list[pa.Field[Any]]] = [pa.field("ok", pa.bool_()), pa.field("summa
 def create_schema(target: StatementTarget, statement: Statement) -> pa.Table:
     """Run one CREATE SCHEMA; a SQLite database that does not exist is created."""
     cursor = Cursor(statement, 2)
-    if_not_exists = accept_condition(cursor, "NOT")
+    if_not_exists = cursor.accept_words("IF", "NOT", "EXISTS")
     names = _names(cursor)
     token = cursor.token
     properties = _properties(cursor)
@@ -70,7 +70,7 @@ def create_schema(target: StatementTarget, statement: Statement) -> pa.Table:
 def drop_schema(target: StatementTarget, statement: Statement) -> pa.Table:
     """Run one DROP SCHEMA; returns one row that says what was done."""
     cursor = Cursor(statement, 2)
-    if_exists = accept_condition(cursor)
+    if_exists = cursor.accept_words("IF", "EXISTS")
     names = _names(cursor)
     cascades = cursor.accept_word("CASCADE")
     if not cascades:
@@ -182,15 +182,6 @@ def _place(target: StatementTarget, names: list[Name]) -> TargetTable:
 
 def _full_name(place: TargetTable) -> str:
     return f"{place.catalog_name}.{place.schema_name}"
-
-
-def accept_condition(cursor: Cursor, *between: str) -> bool:
-    """Read ``IF [between] EXISTS``."""
-    if not cursor.accept_word("IF"):
-        return False
-    for word in (*between, "EXISTS"):
-        cursor.expect_word(word)
-    return True
 
 
 def answer_row(changed: bool, summary: str) -> pa.Table:

@@ -111,7 +111,7 @@ def test_what_is_no_table(lake: Lake, left: Table, tmp_path: Path) -> None:
     """A file that cannot be registered leaves no entry behind."""
     broken = tmp_path / "x.metadata.json"
     broken.write_text('{"format-version": 2}')
-    with pytest.raises(FormatError, match="is no metadata of an Iceberg table"):
+    with pytest.raises(FormatError, match="is not the metadata of an Iceberg table"):
         lake.call(register_table, table="again", metadata_location=str(broken))
     with pytest.raises(NotFoundError, match="there is no metadata file"):
         lake.call(register_table, table="again", metadata_location=str(tmp_path / "none.metadata.json"))

@@ -38,6 +38,7 @@ from metastore.lake.iceberg.catalogs.catalogs import CatalogSource, ConfiguredCa
 from metastore.lake.iceberg.catalogs.expiring_versions import looked_at_again
 from metastore.lake.iceberg.catalogs.file_system_catalog import FileSystemCatalog
 from metastore.lake.iceberg.catalogs.metadata_document import file_io, newest_document
+from metastore.lake.iceberg.catalogs.metadata_json import read_metadata
 from metastore.lake.iceberg.catalogs.next_metadata import apply_updates
 from metastore.lake.iceberg.catalogs.version_files import is_version_file
 from metastore.lake.iceberg.columns.unknown_types import unknown_types
@@ -168,13 +169,8 @@ class CatalogEntry:
         the file cannot be read with this catalog's configuration.
         """
         with self._lookup_errors():
-            file = load_file_io(self.catalog.properties, metadata_location).new_input(metadata_location)
-            try:
-                metadata = table_metadata(file)
-            except UNREADABLE as error:
-                raise FormatError(
-                    f"{metadata_location} is no metadata of an Iceberg table: {error_text(error)}"
-                ) from showable(error)
+            io = load_file_io(self.catalog.properties, metadata_location)
+            metadata = read_metadata(io, metadata_location)
         self._check_place(metadata.location)
 
     def remove_old_metadata(self, table: Table) -> DeletionResult:

@@ -28,13 +28,11 @@ from pyiceberg.table.update import SetPropertiesUpdate, TableRequirement, TableU
 from pyiceberg.typedef import EMPTY_DICT, Identifier, Properties
 
 from metastore.errors import DamageError, FormatError, InvalidRequestError, MetastoreError, StorageError
-from metastore.lake.iceberg.catalogs.catalog_errors import UNREADABLE
 from metastore.lake.iceberg.catalogs.catalog_without_views import CatalogWithoutViews
 from metastore.lake.iceberg.catalogs.lossless_metadata import WRITTEN_BY_PYICEBERG, first_document, next_document
-from metastore.lake.iceberg.catalogs.metadata_json import read_document
+from metastore.lake.iceberg.catalogs.metadata_json import read_document, read_metadata
 from metastore.lake.iceberg.catalogs.next_metadata import apply_updates, in_order, serialize_metadata
 from metastore.lake.iceberg.catalogs.version_files import FoundVersion, VersionFiles
-from metastore.lake.stores.bounded_reading import table_metadata
 from metastore.lake.stores.files import DeletionResult
 from metastore.lake.stores.locations import is_local, require_folder_names
 from metastore.lake.stores.opening import open_store
@@ -366,10 +364,7 @@ class FileSystemCatalog(CatalogWithoutViews):
         return VersionFiles(location, self._store)
 
     def _load_metadata(self, key: Identifier, version: FoundVersion) -> TableMetadata:
-        try:
-            metadata = table_metadata(self.io.new_input(version.location))
-        except UNREADABLE as error:
-            raise FormatError(f"{version.location} is not the metadata of an Iceberg table: {error}") from error
+        metadata = read_metadata(self.io, version.location)
         self._remember(key, version, metadata)
         return metadata
 

@@ -8,10 +8,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from pyiceberg.io import FileIO
+from pyiceberg.table.metadata import TableMetadata
 
 from metastore.errors import FormatError, StorageError
-from metastore.lake.iceberg.catalogs.catalog_errors import error_text
-from metastore.lake.stores.bounded_reading import ReadLimits, gunzip, whole
+from metastore.lake.iceberg.catalogs.catalog_errors import UNREADABLE, error_text
+from metastore.lake.stores.bounded_reading import ReadLimits, gunzip, table_metadata, whole
+from metastore.redaction import showable
 
 
 def read_document(io: FileIO, location: str) -> Mapping[str, Any]:
@@ -28,6 +30,15 @@ def read_document(io: FileIO, location: str) -> Mapping[str, Any]:
     except OSError as error:
         raise StorageError(f"cannot read the metadata file {location}: {error_text(error)}") from error
     return require_metadata(found, location)
+
+
+def read_metadata(io: FileIO, location: str) -> TableMetadata:
+    """Return the metadata in a file. Raises FormatError, which names the file, and the store's OSError."""
+    try:
+        return table_metadata(io.new_input(location))
+    except UNREADABLE as error:
+        text = f"{location} is not the metadata of an Iceberg table: {error_text(error)}"
+        raise FormatError(text) from showable(error)
 
 
 def require_metadata(content: object, location: str) -> Mapping[str, Any]:
