@@ -83,7 +83,7 @@ class StoredTable:
     @cached_property
     def last_change(self) -> LastChange:
         """The last change of this table; later changes of other tables leave it as it is."""
-        files = [planned for group in self._groups for planned in group.files]
+        files = [planned for group in self._groups for planned in group.files.planned]
         return LastChange(max(each.sequence_number for each in files), _state([each.path for each in files]))
 
     @cached_property
