@@ -166,7 +166,7 @@ def _answer_plan(
     wanted: ScanRequest,
     part: PlanPart | None,
 ) -> dict[str, Any]:
-    """The files of a plan, or of one ``part`` of it, and tokens for parts that follow; NoSuchTable if there is none."""
+    """The files of a plan, or of one ``part`` of it, and tokens of parts that follow. Refusal if the table is gone."""
     namespace, name = request.namespace, request.name("table")
     planned = catalog.plan(namespace, name, wanted, settings.limits.plan, part)
     if planned is None:
