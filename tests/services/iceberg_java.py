@@ -5,7 +5,6 @@ The newest release of Iceberg that has a runtime for a Spark, and PySpark of tha
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -16,6 +15,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from services.answering_program import AnsweringProgram
 from services.maven import class_path
 from services.programs import installed
 
@@ -29,8 +29,8 @@ SPARK: Final = "4.1.4"
 class IcebergJava:
     """The other side of the driver; its catalog ``lake`` is the Hive Metastore of the tests."""
 
-    def __init__(self, process: subprocess.Popen[str], folder: Path) -> None:
-        self._process = process
+    def __init__(self, program: AnsweringProgram, folder: Path) -> None:
+        self._program = program
         self._folder = folder
         self._answers = 0
 
@@ -38,21 +38,12 @@ class IcebergJava:
         """The rows of a query; RuntimeError with what Spark says when it fails."""
         self._answers += 1
         target = self._folder / f"answer{self._answers}"
-        self._ask(query, str(target))
+        self._program.ask(query, str(target))
         return pq.read_table(target)
 
     def run(self, statement: str) -> None:
         """Run a statement without rows; RuntimeError as above."""
-        self._ask(statement, None)
-
-    def _ask(self, text: str, target: str | None) -> None:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps([text, target]) + "\n")
-        self._process.stdin.flush()
-        answer = json.loads(self._process.stdout.readline() or '{"error": "the driver died"}')
-        if "error" in answer:
-            raise RuntimeError(answer["error"])
+        self._program.ask(statement, None)
 
 
 @pytest.fixture(scope="session")
@@ -80,7 +71,7 @@ def iceberg_java(hive_metastore: str, tmp_path_factory: pytest.TempPathFactory) 
     try:
         if process.stdout.readline().strip() != "READY":
             raise RuntimeError((folder / "log").read_text()[-3000:])
-        yield IcebergJava(process, folder)
+        yield IcebergJava(AnsweringProgram(process), folder)
     finally:
         process.stdin.close()
         process.stdout.close()

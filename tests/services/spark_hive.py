@@ -6,7 +6,6 @@ about Hive tables: which rows they have, and how Hive's own writers lay their fi
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from services.answering_program import AnsweringProgram
 
 DRIVER = """
 import json, os, sys
@@ -37,7 +37,7 @@ spark = start_session({
 })
 print("READY", file=out, flush=True)
 for line in sys.stdin:
-    text, conf = json.loads(line)
+    number, text, conf = json.loads(line)
     try:
         for key, value in conf.items():
             spark.conf.set(key, value)
@@ -45,26 +45,19 @@ for line in sys.stdin:
         answer = {"rows": rows}
     except Exception as error:
         answer = {"error": f"{type(error).__name__}: {error}"[:2000]}
-    print(json.dumps(answer, default=repr), file=out, flush=True)
+    print(json.dumps(answer | {"number": number}, default=repr), file=out, flush=True)
 """
 
 
 class SparkHive:
     """The other side of the driver."""
 
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        self._process = process
+    def __init__(self, program: AnsweringProgram) -> None:
+        self._program = program
 
     def sql(self, text: str, **conf: str) -> list[dict[str, Any]]:
         """Rows of a statement, after setting ``conf``; RuntimeError with what Spark says when it fails."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps([text, conf]) + "\n")
-        self._process.stdin.flush()
-        answer = json.loads(self._process.stdout.readline())
-        if "error" in answer:
-            raise RuntimeError(answer["error"])
-        rows: list[dict[str, Any]] = answer["rows"]
+        rows: list[dict[str, Any]] = self._program.ask(text, conf)["rows"]
         return rows
 
 
@@ -85,7 +78,7 @@ def spark_hive(hive_metastore: str, tmp_path_factory: pytest.TempPathFactory) ->
         assert process.stdout is not None
         if process.stdout.readline().strip() != "READY":
             raise RuntimeError((folder / "log").read_text()[-3000:])
-        yield SparkHive(process)
+        yield SparkHive(AnsweringProgram(process))
     finally:
         assert process.stdin is not None
         assert process.stdout is not None

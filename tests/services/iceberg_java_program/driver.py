@@ -1,4 +1,4 @@
-"""Answers statements, one a line in JSON, by Iceberg for Java on Spark: arguments are a folder, its jar and a Hive URI.
+"""Answers statements, one a line in JSON with its number, by Iceberg for Java on Spark: arguments are a folder, its jar and a Hive URI.
 
 It runs in an environment of its own, with PySpark of another version than the tests have. Rows leave it as Parquet
 files, written without Iceberg.
@@ -37,7 +37,7 @@ for key, value in settings.items():
 spark = builder.getOrCreate()
 print("READY", file=out, flush=True)
 for line in sys.stdin:
-    text, target = json.loads(line)
+    number, text, target = json.loads(line)
     try:
         frame = spark.sql(text)
         if target:
@@ -45,4 +45,4 @@ for line in sys.stdin:
         answer = {}
     except Exception as error:  # noqa: BLE001 - whatever Spark says is the answer
         answer = {"error": f"{type(error).__name__}: {error}"[:3000]}
-    print(json.dumps(answer), file=out, flush=True)
+    print(json.dumps(answer | {"number": number}), file=out, flush=True)
