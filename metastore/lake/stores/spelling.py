@@ -175,5 +175,6 @@ def _flat(name: str, groups: Mapping[str, str]) -> dict[str, str]:
     for names, stands_for in groups.items():
         for each in (part.strip() for part in names.split(",")):
             if found.setdefault(each, stands_for.strip()) != stands_for.strip():
-                raise InvalidRequestError(f"{name}: {each} stands for {found[each]} and for {stands_for.strip()}")
+                both = f"{found[each]} and {stands_for.strip()}"
+                raise InvalidRequestError(f"{name}: {each} has two other names, {both}; give it one")
     return found

@@ -76,7 +76,7 @@ def _require_agreement(
                 is_same = column is not None and known is not None and no_null and known.min == known.max
                 if not (is_same and text is not None and known and known.min == _value(text, column)):
                     faults.add(
-                        f"column {key} stands in the file and in its directory, and both are not shown to be one value",
+                        f"column {key} is in the file and in its directory, and both are not shown to be one value",
                         [path],
                     )
 

@@ -47,7 +47,7 @@ from metastore.sql.target import QueryEngine, StatementTarget
 from metastore.sql.tasks.division import Division, UndividedQuery, columns_of, divide_query
 from metastore.sql.tasks.row_writes import StatementReading, run_change
 
-_WITH_DEFAULTS: Final = UndividedQuery("DEFAULT stands among the rows of VALUES")
+_WITH_DEFAULTS: Final = UndividedQuery("DEFAULT is among the rows of VALUES")
 """Defaults are put in by the numbers of rows, which tasks do not know."""
 
 _QUERIES: Final = ("SELECT", "WITH", "VALUES", "FROM", "TABLE")

@@ -1,4 +1,6 @@
-"""Answers statements, one a line in JSON with its number, by Iceberg for Java on Spark: arguments are a folder, its jar and a Hive URI.
+"""Answers statements by Iceberg for Java on Spark. Each is a line of JSON: its number, the text, and a target or null.
+
+Arguments are a folder, Iceberg's jar and the URI of a Hive Metastore.
 
 It runs in an environment of its own, with PySpark of another version than the tests have. Rows leave it as Parquet
 files, written without Iceberg.

@@ -142,7 +142,7 @@ class RowChangeReader:
             if np.isin(numbers, shared).sum() > len(shared):
                 raise InvalidRequestError(
                     "updates cannot be computed: several changed rows of one snapshot have the same values of "
-                    f"{', '.join(self.identifiers)}; name columns that tell all rows apart, or set compute_updates to "
+                    f"{', '.join(self.identifiers)}; name columns that identify each row, or set compute_updates to "
                     "false"
                 )
         return old, new
