@@ -155,7 +155,7 @@ class Output:
     def confirm(self, question: str, otherwise: str) -> None:
         """Ask before an action that cannot be undone. Raises InvalidRequestError for "no", and without a terminal."""
         if not (sys.stdin.isatty() and self._err.is_terminal):
-            raise InvalidRequestError(f"{question} Standard input is not a terminal, so no one can confirm: {otherwise}")
+            raise InvalidRequestError(f"{question} Standard input is not a terminal, so none can confirm: {otherwise}")
         self._err.print(question, "[y/N]", end=" ", markup=False)
         if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
             raise InvalidRequestError("cancelled; nothing was changed")
