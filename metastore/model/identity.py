@@ -98,6 +98,6 @@ def row_group_identifier(directories: Sequence[str], file_name: str, index: int)
     return IDENTIFIER_SEPARATOR.join((*directories, file_name, str(index)))
 
 
-def partition_identifier(directories: Sequence[str], value: str) -> str:
-    """Identifier of a partition: the identifier of its segment, and its value."""
-    return IDENTIFIER_SEPARATOR.join((*directories, value))
+def partition_identifier(directories: Sequence[str], value: str | None) -> str:
+    """Identifier of a partition: the identifier of its segment, and its value; ``null`` for None."""
+    return IDENTIFIER_SEPARATOR.join((*directories, "null" if value is None else value))

@@ -286,7 +286,7 @@ def _partition_rows(source: SourceTable, top: Part, chosen: _Files) -> Iterator[
             yield UnitRow(
                 metadataType=MetadataType.PARTITION,
                 metadataKey=metadata_key(directories),
-                metadataIdentifier=partition_identifier(directories, "null" if value is None else value),
+                metadataIdentifier=partition_identifier(directories, value),
                 schema=schema,
                 statistics_keys=tuple(known),
                 statistics_texts=tuple(known.values()),
@@ -311,7 +311,7 @@ def _directory_row(part: Part) -> UnitRow:
     return UnitRow(
         metadataType=MetadataType.PARTITION,
         metadataKey=metadata_key(part.directories),
-        metadataIdentifier=partition_identifier(part.directories, "null" if value is None else value),
+        metadataIdentifier=partition_identifier(part.directories, value),
         schema=part.schema.to_json(),
         statistics_keys=tuple(known),
         statistics_texts=tuple(known.values()),

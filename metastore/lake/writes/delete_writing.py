@@ -37,7 +37,6 @@ WRITTEN: Final = pa.schema({"chunk": _NUMBER, "data_file": _TEXT, "delete_file":
 """One row for each data file with new deletes: the number of the chunk, the pickled entry of its deletes, and the rows
 that equality deletes take away. In version 2 several data files have the same entry."""
 
-_CREATED_BY: Final = "drill metastore for data lakes"
 _POSITION_ID: Final = 2147483545
 _ROWS: Final = pa.schema(
     [
@@ -118,7 +117,7 @@ def _convert_deletes(chunk: DeleteChunk) -> Iterator[tuple[NewDeletes, int]]:
 def _vectors(job: RewriteJob, files: NewFiles, deletes: Sequence[NewDeletes]) -> list[DataFile]:
     """Deletion vectors of all ``deletes`` in one Puffin file: an entry for each data file, with its place in it."""
     blobs = [vector_blob(each.cut.path, each.positions) for each in deletes]
-    content, _ = puffin_file(blobs, _CREATED_BY)
+    content, _ = puffin_file(blobs)
     location = _location(job, "puffin")
     files.write(location, content)
     entries, offset = [], len(b"PFA1")

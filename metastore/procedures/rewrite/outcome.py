@@ -16,7 +16,7 @@ from metastore.lake.iceberg.catalogs.target import TargetTable
 from metastore.lake.iceberg.rows.live_files import LiveFiles
 from metastore.lake.stores.files import discard
 from metastore.lake.writes.job import AlongCurve, SortKey
-from metastore.lake.writes.limits import RewriteOptions, Strategy
+from metastore.lake.writes.limits import RewriteOptions
 from metastore.lake.writes.pieces import Choice, Group, output_files
 from metastore.procedures.framework.file_filter import FileFilter
 from metastore.procedures.framework.model import CallContext
@@ -48,7 +48,6 @@ class RewriteCall:
     branch: str
     snapshot: Snapshot | None
     filter: FileFilter
-    strategy: Strategy
     order: tuple[SortKey | AlongCurve, ...]
     sort_order_id: int | None
     options: RewriteOptions

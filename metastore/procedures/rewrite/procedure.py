@@ -75,7 +75,6 @@ class RewriteDataFiles(TableDataRewriteDistributedProcedure[RewriteCall]):
             branch=branch,
             snapshot=_snapshot(target, table, branch),
             filter=FileFilter.of(self.filter_of(arguments), table.schema()),
-            strategy=strategy,
             order=order,
             sort_order_id=table.sort_order().order_id if order and not sorted_by else None,
             options=options,

@@ -37,7 +37,6 @@ from metastore.procedures.framework.model import CallContext, columns
 from metastore.procedures.tables.attached_statistics import attach
 
 _FILES_A_CHUNK: Final = 16
-_CREATED_BY: Final = "drill metastore for data lakes"
 
 _COLUMN: Final = pa.struct([("column", pa.string()), ("ndv", pa.int64())])
 _RESULT: Final = columns(
@@ -155,7 +154,7 @@ def _write_statistics(
         )
         for field in schema.fields
     ]
-    content, footer = puffin_file(blobs, _CREATED_BY)
+    content, footer = puffin_file(blobs)
     write_alone(table.io, location, content)
     return StatisticsFile(
         snapshot_id=snapshot.snapshot_id,

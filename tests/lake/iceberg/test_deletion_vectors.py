@@ -24,7 +24,7 @@ POSITIONS = st.lists(st.integers(0, (1 << 32) - 1), unique=True, min_size=1, max
 def test_pyiceberg_reads_every_vector_of_a_file(vectors: list[list[int]]) -> None:
     """Each with the data file that it is of; PyIceberg reads no vector without a position below 2^32."""
     blobs = [vector_blob(f"f{number}", np.array(each, np.int64)) for number, each in enumerate(vectors)]
-    content, _ = puffin_file(blobs, "test")
+    content, _ = puffin_file(blobs)
     found = deletion_vectors_from_puffin_file(PuffinFile(content))
     assert [each.referenced_data_file for each in found] == [f"f{number}" for number in range(len(vectors))]
     assert [each.to_vector().to_pylist() for each in found] == vectors

@@ -113,15 +113,15 @@ class Writer:
                 doubt |= fault.doubt
         return doubt
 
-    def why_doubted(self, column: WrittenColumn, format_: str = PARQUET) -> str | None:
-        """Returns which statistics of ``column`` are not trusted, and why, in a few words; None if all are.
+    def why_doubted(self, column: WrittenColumn) -> str | None:
+        """Returns which statistics of ``column`` in Parquet are not trusted, and why, in a few words; None if all are.
 
         Bounds that hold, but need not be values of the column, are trusted.
         """
-        faults = [fault for fault in faults_of(self, format_) if fault.concerns(column) and fault.doubt & _UNTRUE]
+        faults = [fault for fault in faults_of(self, PARQUET) if fault.concerns(column) and fault.doubt & _UNTRUE]
         if not faults:
             return None
-        doubt = self.doubts(column, format_)
+        doubt = self.doubts(column)
         reasons = [words for kind, words in _WORDS.items() if kind in doubt]
         reports = ", ".join(dict.fromkeys(fault.reference for fault in faults))
         return f"{' and '.join(reasons)} in footers of {self} are not believed ({reports})"

@@ -12,6 +12,7 @@ THETA: Final = "apache-datasketches-theta-v1"
 
 _MAGIC: Final = b"PFA1"
 _NO_FLAGS: Final = b"\0\0\0\0"
+_CREATED_BY: Final = "drill metastore for data lakes"
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class Blob:
     properties: Mapping[str, str]
 
 
-def puffin_file(blobs: Sequence[Blob], created_by: str) -> tuple[bytes, int]:
+def puffin_file(blobs: Sequence[Blob]) -> tuple[bytes, int]:
     """Returns the content of the file, and the length of its footer in bytes."""
     body, described = bytearray(_MAGIC), []
     for blob in blobs:
@@ -42,6 +43,6 @@ def puffin_file(blobs: Sequence[Blob], created_by: str) -> tuple[bytes, int]:
             }
         )
         body += blob.content
-    payload = json.dumps({"blobs": described, "properties": {"created-by": created_by}}).encode()
+    payload = json.dumps({"blobs": described, "properties": {"created-by": _CREATED_BY}}).encode()
     footer = _MAGIC + payload + struct.pack("<i", len(payload)) + _NO_FLAGS + _MAGIC
     return bytes(body) + footer, len(footer)
