@@ -17,7 +17,7 @@ others                     DuckDB's function of another name, where it means the
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from metastore.ground.quoting import text_constant
@@ -72,20 +72,6 @@ MACROS: Final = (
     "json_extract_scalar(x, p) AS if(json_type(x, p) IN ('OBJECT', 'ARRAY'), NULL, json_extract_string(x, p))",
     "get_json_object(x, p) AS json_extract_string(x, p)",
 )
-
-INSTEAD: Final[Mapping[str, str]] = {
-    "date_format": "strftime(t, '%Y-%m-%d')",
-    "to_char": "strftime(t, '%Y-%m-%d')",
-    "date_parse": "strptime(text, '%Y-%m-%d')",
-    "from_unixtime": "to_timestamp(seconds)",
-    "unix_timestamp": "epoch(t)",
-    "date_add": "t + INTERVAL 1 DAY",
-    "date_sub": "t - INTERVAL 1 DAY",
-    "datediff": "date_diff('day', start, end)",
-    "input_file_name": 'the column "$path"',
-    "from_json": "json_transform(text, structure)",
-}
-"""Functions of Spark, Trino and Drill that DuckDB lacks or has otherwise, and what to write. Their forms differ."""
 
 _OF_SESSION: Final = ("current_schema", "current_catalog", "current_database")
 NAMES: Final = frozenset(each.partition("(")[0] for each in MACROS) | frozenset(_OF_SESSION)

@@ -156,7 +156,7 @@ class FolderSink(DataSourceArrowWriter):
         """Returns the paths of the ``old`` files that ``files`` replace."""
         spec = self._job.output_spec
         if self._overwrites == "static" or not spec.fields:
-            return [each.path for each in old] if files or self._overwrites == "static" else []
+            return [each.path for each in old]
         types = {
             field.name.lower(): _IN_NAMES[type(self._job.schema.find_type(field.source_id))] for field in spec.fields
         }
@@ -179,7 +179,7 @@ class FolderSink(DataSourceArrowWriter):
             below = f"{directories}/" if directories else ""
             moves[file.file_path] = f"{location}/{below}{file.file_path.rpartition('/')[2]}"
         try:
-            if not moves and self._overwrites == "static" and not self._job.output_spec.fields:
+            if not moves and self._overwrites and not self._job.output_spec.fields:
                 # A table without rows keeps its columns.
                 empty = schema_to_pyarrow(self._job.stored_schema, include_field_ids=False).empty_table()
                 moves[f"{_hidden_folder(self._job)}/empty.parquet"] = f"{location}/empty-{self._job.mark}.parquet"

@@ -8,8 +8,10 @@ new manifests name those of the picked snapshot. After a lost race, the procedur
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import pyarrow as pa
@@ -23,8 +25,9 @@ from pyiceberg.table.update import AssertRefSnapshotId, AssertTableUUID
 from metastore.errors import ProcedureError
 from metastore.lake.iceberg.catalogs.target import TargetTable
 from metastore.lake.iceberg.manifests.manifest_reader import read_entries, read_list, read_live_entries
-from metastore.lake.iceberg.manifests.manifests import added_entry, deleted_entry, existing
 from metastore.lake.iceberg.manifests.partition_key import partition_key
+from metastore.lake.iceberg.rows.changed_manifests import changed_manifests
+from metastore.lake.iceberg.rows.live_files import Place, live_file
 from metastore.lake.iceberg.snapshots.contention import until_won
 from metastore.lake.iceberg.snapshots.snapshot import NewSnapshot
 from metastore.lake.iceberg.snapshots.summaries import count_changes, summarize
@@ -181,30 +184,23 @@ class _Pick:
         self._require_new_files(adds, manifests)
         if self._is_overwrite or self.target.is_component:
             self._require_partitions_as_they_were(adds, removes, manifests)
-        kept: list[ManifestFile] = []
-        for spec_id in dict.fromkeys(entry.data_file.spec_id for entry in adds):
-            files = [entry.data_file for entry in adds if entry.data_file.spec_id == spec_id]
-            kept.append(new.write_manifest([added_entry(file, new.id) for file in files], spec_id))
-        kept += self._without(manifests, {entry.data_file.file_path for entry in removes}, new)
-        return kept, self._summary(adds, removes)
+        going = self._places(manifests, {entry.data_file.file_path for entry in removes})
+        read = partial(read_live_entries, self.table.io)
+        listed, _ = changed_manifests(new, manifests, read, [entry.data_file for entry in adds], going)
+        return listed, self._summary(adds, removes)
 
-    def _without(self, manifests: Sequence[ManifestFile], gone: set[str], new: NewSnapshot) -> Iterator[ManifestFile]:
-        """Yields ``manifests``, with ``gone`` files marked as deleted. Raises ProcedureError if one is missing."""
-        missing = set(gone)
-        for manifest in manifests:
-            entries = read_live_entries(self.table.io, manifest) if gone else ()
-            here = {entry.data_file.file_path for entry in entries} & gone
-            if manifest.content != ManifestContent.DATA or not here:
-                yield manifest
-                continue
-            missing -= here
-            marked = [
-                deleted_entry(entry, new.id) if entry.data_file.file_path in gone else existing(entry)
-                for entry in entries
-            ]
-            yield new.write_manifest(marked, manifest.partition_spec_id)
-        if missing:
+    def _places(self, manifests: Sequence[ManifestFile], gone: set[str]) -> Counter[Place]:
+        """Returns the places of the files ``gone``. Raises ProcedureError if one is missing."""
+        found = [
+            live_file(entry, manifest)
+            for manifest in manifests
+            if gone and manifest.content == ManifestContent.DATA
+            for entry in read_live_entries(self.table.io, manifest)
+            if entry.data_file.file_path in gone
+        ]
+        if missing := gone - {live.path for live in found}:
             raise ProcedureError(f"Missing required files to delete: {', '.join(sorted(missing))}")
+        return Counter(live.place for live in found)
 
     def _changes(self) -> tuple[list[ManifestEntry], list[ManifestEntry]]:
         """Returns the entries of data files that the picked snapshot added and removed."""

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from metastore.duck.missing_functions import INSTEAD, TYPES
 from metastore.duck.queries import Failure
-from metastore.duck.typed_functions import INSTEAD
 from metastore.errors import InvalidRequestError
 from metastore.ground.suggestions import did_you_mean
 from metastore.lake.writes.row_changes import FILE
@@ -30,10 +30,11 @@ _NO_FUNCTION: Final = re.compile(
     re.DOTALL,
 )
 _UNKNOWN_FUNCTION: Final = re.compile(
-    r'(?:\w+ Function with name "?(?P<name>\w+)"? does not exist!(?:[\s;]*Did you mean "(?P<near>\w+)")?'
-    r"|Macro (?P<macro>\w+)\(\) does not support the supplied arguments).*",
+    r'(?:\w+ Function with name "?(?P<name>[^\s"]+)"? does not exist!(?:[\s;]*Did you mean "(?P<near>\w+)")?'
+    r'|Macro "?(?P<macro>\w+)"?\(\) does not support the supplied arguments).*',
     re.DOTALL,
 )
+_UNKNOWN_TYPE: Final = re.compile(r"Type with name (?P<name>\w+) does not exist!.*", re.DOTALL)
 _CANDIDATE: Final = re.compile(r"\t([^;\t]+?) -> ")
 _FUNCTIONS: Final = 5
 """The most functions that an error lists."""
@@ -71,13 +72,22 @@ def _in_words_of_tables(message: str, columns: tuple[str, ...]) -> str:
         listed = ", ".join(each.replace(", /)", ")") for each in those[:_FUNCTIONS])
         more = ", …" if len(those) > _FUNCTIONS else ""
         there = f"there is no function {call}; there are {listed}{more}"
+        if way := INSTEAD.get(call.partition("(")[0].lower()):
+            return f"{there}. Other forms of it are written {way}"
         return f"{there}. Write a conversion, as CAST(… AS …), if it is meant"
     if unknown := _UNKNOWN_FUNCTION.fullmatch(message):
         name, near = unknown["name"] or unknown["macro"], unknown["near"]
         if name.lower() in INSTEAD:
             return f"there is no such function {name}; write {INSTEAD[name.lower()]}"
+        if unknown["macro"]:
+            return f"{name} does not take these arguments; SHOW FUNCTIONS lists all"
         if near is not None:
             return f"there is no function {name}; did you mean {near}? SHOW FUNCTIONS lists all"
+    if unknown_type := _UNKNOWN_TYPE.fullmatch(message):
+        name = unknown_type["name"]
+        return f"there is no type {name}" + (f"; write {TYPES[name.lower()]}" if name.lower() in TYPES else "")
+    if message.startswith("Deprecated lambda arrow"):
+        return "a lambda is written lambda x: x + 1, because x -> y is a part of a JSON here"
     if f'"{FILE}"' in message:
         return "an aggregate has one value for many rows, and a change needs one for each row: compute it in a subquery"
     return _SETTING.sub("", message)

@@ -19,6 +19,7 @@ from sqlglot import exp
 from sqlglot.errors import ParseError, SqlglotError
 
 from metastore.duck.duckdb_sql import DuckDbSql
+from metastore.duck.missing_functions import way_beside, way_of_calls
 from metastore.duck.queries import Failure
 from metastore.errors import InvalidRequestError
 from metastore.ground.quoting import double_quoted
@@ -149,7 +150,9 @@ def placed_error(statement: Statement, text: str, failure: Failure) -> InvalidRe
 
 
 def _hint(line: str, column: int) -> str:
-    """Returns what helps if a reserved word at ``column``, or right before it, is meant as a name."""
+    """Returns what helps if ``column``, or the word before it, is another engine's or a reserved word for a name."""
+    if way := way_beside(line, column):
+        return f"; {way}"
     before, at = _LAST_WORD.search(line[:column]), _WORD.match(line, column)
     for found in (before, at):
         if found is not None and found[0].strip().lower() in _LIKE_COLUMNS:
@@ -166,9 +169,8 @@ def _tree(statement: Statement, text: str) -> exp.Expr:
         first: dict[str, Any] = dict(error.errors[0]) if error.errors else {}
         marked = first.get("highlight") or " "
         place = f"line {first.get('line', 1)}, column {max(first.get('col', 1) - len(marked), 0) + 1}"
-        raise InvalidRequestError(
-            f"{place}: the tables of the query cannot be determined: {reason_of(first)}"
-        ) from error
+        way = way_of_calls(text) or f"the tables of the query cannot be determined: {reason_of(first)}"
+        raise InvalidRequestError(f"{place}: {way}") from error
     except (SqlglotError, RecursionError) as error:
         place = statement.place(statement.tokens[0])
         raise InvalidRequestError(f"{place}: the tables of the query cannot be determined: {error}") from error
