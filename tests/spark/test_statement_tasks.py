@@ -204,7 +204,7 @@ def test_rows_of_a_group_meet_in_one_task(engine: SparkEngine) -> None:
 
 def test_the_example_of_the_guide_runs(spark: SparkSession, tmp_path: Path) -> None:
     """On the tables that it names."""
-    text = (REPOSITORY / "docs/guide/spark.md").read_text().partition("## Statements that write")[2]
+    text = (REPOSITORY / "docs/guide/spark.md").read_text().partition("## Change rows by statements")[2]
     [example, *_] = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     with connect_here(settings(tmp_path)) as session:
         session.sql("CREATE SCHEMA lake.shop")
