@@ -88,8 +88,10 @@ class Program:
         """All rows, and those of a condition by one of the doors."""
         right = self.rows_of(self.judge)
         assert texts(arrow(self.rows_of(self.folder))) == texts(arrow(right)), self.log
-        if not self.is_analyzed or (self.partitions and not right.count()):
-            return  # a folder without files has no columns, here as in Spark
+        if self.partitions and not right.count():
+            self.is_analyzed = False  # a folder without files has no columns, here as in Spark
+        if not self.is_analyzed:
+            return
         where = condition(self.random)
         door = self.random.choice(("sql", "read_table", "register", "engine"))
         self.log.append(f"{door}: {where}")

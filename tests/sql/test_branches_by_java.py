@@ -58,3 +58,30 @@ def test_java_reads_what_statements_write_into_branches(tmp_path: Path, iceberg_
         assert theirs("VERSION AS OF 'audit'") == before[5:]
         session.sql("CALL branches.system.fast_forward('db.t', 'main', 'theirs')")
         assert theirs() == expected
+
+
+def test_java_goes_on_with_a_branch_of_an_empty_table(tmp_path: Path, iceberg_java: IcebergJava) -> None:
+    """Our CREATE BRANCH makes the snapshot that Java's makes, which Java reads and writes to; main stays empty."""
+    for key, value in {
+        "": "org.apache.iceberg.spark.SparkCatalog",
+        ".type": "hadoop",
+        ".warehouse": f"file://{tmp_path}/wh",
+    }.items():
+        iceberg_java.run(f"SET spark.sql.catalog.empty_tables{key}={value}")
+    for name in ("ours", "theirs"):
+        iceberg_java.run(f"CREATE TABLE empty_tables.db.{name} (id BIGINT) USING iceberg")
+    iceberg_java.run("ALTER TABLE empty_tables.db.theirs CREATE BRANCH b")
+    settings = {
+        "drill.metastore.iceberg.location.base_path": str(tmp_path / "m"),
+        "drill.metastore.catalogs.empty_tables": {"type": "filesystem", "warehouse": f"{tmp_path}/wh"},
+    }
+    with connect(Settings.from_mapping(settings, environ={})) as session:
+        session.sql("ALTER TABLE empty_tables.db.ours CREATE BRANCH b")
+        loaded = [session.catalogs.open("empty_tables").load_table(("db", name)) for name in ("ours", "theirs")]
+        made = [[(each.parent_snapshot_id, each.summary.operation) for each in one.snapshots()] for one in loaded]  # type: ignore[union-attr]
+        assert made[0] == made[1]
+    iceberg_java.run("REFRESH TABLE empty_tables.db.ours")
+    iceberg_java.run("INSERT INTO empty_tables.db.ours.branch_b VALUES (1)")
+    counted = "SELECT count(*) AS n FROM empty_tables.db.ours"
+    assert iceberg_java.rows(f"{counted} VERSION AS OF 'b'").to_pylist() == [{"n": 1}]
+    assert iceberg_java.rows(counted).to_pylist() == [{"n": 0}]
