@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from support.served_lake import Lake
 
+from metastore.config.serve import ServeLimits
 from metastore.serve.application import Application
 
 CODES = {200, 204, 304, 400, 403, 404, 405, 413}
@@ -76,6 +81,8 @@ PATHS = st.one_of(
     st.builds("/v1/lake/namespaces/shop/tables/{}".format, NAMES),
     st.lists(NAMES, max_size=8).map(lambda parts: "/" + "/".join(parts)),
     st.just("/v1/config"),
+    st.builds("{}{}".format, st.just("/v1/dfs/namespaces/w/tables/flat"), st.sampled_from(["", "/plan", "/tasks"])),
+    st.builds("/v1/dfs/namespaces/{}/tables/{}/plan/{}".format, NAMES, NAMES, NAMES),
 )
 PARAMETERS = ["warehouse", "parent", "pageToken", "pageSize", "snapshots", "purgeRequested", "x"]
 QUERIES = st.lists(st.tuples(st.sampled_from(PARAMETERS), NAMES), max_size=4).map(
@@ -103,16 +110,42 @@ BODIES = st.one_of(
         ),
         max_leaves=12,
     ).map(lambda document: json.dumps(document).encode()),
+    st.builds(
+        lambda filter_, snapshot, ends: json.dumps({"plan-task": _token(filter_, snapshot, ends)}).encode(),
+        st.one_of(st.booleans(), st.integers(), st.text(max_size=5)),
+        st.one_of(st.none(), st.integers(), st.text(max_size=5)),
+        st.lists(st.lists(st.text(max_size=5) | st.integers(), max_size=3), max_size=3),
+    ),
+    st.builds(
+        lambda kind, term, value: json.dumps({"filter": {"type": kind, "term": term, "value": value}}).encode(),
+        st.sampled_from(["eq", "lt", "starts-with", "in"]),
+        st.sampled_from(["id", "k", "x", "id.y", ""]),
+        st.none() | st.integers() | st.text(max_size=5) | st.floats(),
+    ),
 )
+
+
+def _token(filter_: object, snapshot: object, ends: object) -> str:
+    whole = {"request": {"filter": filter_, "snapshot-id": snapshot}, "part": ends}
+    return base64.urlsafe_b64encode(json.dumps(whole).encode()).decode()
 
 
 @pytest.fixture(scope="module")
 def application(lake: Lake) -> Iterator[Application]:
-    """The application without its server, over the lake, with a table of folders beside the warehouse."""
+    """The application without its server, over the lake, with a table of folders beside the warehouse.
+
+    Virtual tables are planned in parts of one file.
+    """
     lake.session.catalogs.open("folders").create_namespace(OUTSIDE)
     lake.sql(f"CREATE TABLE folders.{OUTSIDE}.t (id BIGINT)")
     (lake.folder / "folders" / OUTSIDE).rename(lake.folder / OUTSIDE)
-    application = Application(lake.settings.serve, lake.session.catalogs)
+    for k in ("a", "b"):
+        place = lake.folder / "data" / "flat" / f"k={k}"
+        place.mkdir(parents=True)
+        pq.write_table(pa.table({"id": [1, 2]}), place / "f.parquet")
+    lake.session.analyze("dfs.w.flat")
+    settings = replace(lake.settings.serve, virtual_tables=("dfs",), limits=replace(ServeLimits(), plan=1))
+    application = Application(settings, lake.session.catalogs)
     yield application
     application.close()
 
@@ -148,12 +181,18 @@ def ask(
     return sent[0]["status"], dict(sent[0]["headers"]), content
 
 
-@given(METHODS, PATHS, QUERIES, HEADERS, BODIES)
+JSON = [(b"content-type", b"application/json")]
+WHOLE = json.dumps({"plan-task": _token(True, None, [["", ""], ["z", ""]])}).encode()
+
+
+@given(METHODS, PATHS, QUERIES, st.builds(list.__add__, HEADERS, st.sampled_from([[], JSON])), BODIES)
 @example("GET", "/v1/folders/namespaces/..%1Foutside/tables/t", "", [], b"")
 @example("GET", "/v1/folders/namespaces/..%2Foutside/tables/t", "", [], b"")
 @example("GET", "/v1/folders/namespaces/%252e%252e/tables/outside%252ft", "", [], b"")
 @example("GET", "/v1/folders/namespaces", "parent=..", [], b"")
 @example("GET", "/v1/folders/namespaces", "parent=%252e%252e", [], b"")
+@example("POST", "/v1/dfs/namespaces/w/tables/flat/tasks", "", JSON, WHOLE)
+@example("POST", "/v1/dfs/namespaces/w/tables/flat/plan", "", JSON, b'{"filter": true}')
 @example("POST", "/v1/lake/namespaces/shop/tables/orders/metrics", "", [(b"content-type", b"application/json")], b"{}")
 def test_any_request_is_answered_and_harmless(
     lake: Lake,
@@ -168,14 +207,18 @@ def test_any_request_is_answered_and_harmless(
     before = lake.files()
     status, answered, content = ask(application, method, f"{path.partition('?')[0]}?{query}", headers, body)
     assert status in CODES
-    assert method in {"GET", "HEAD"} or status not in {200, 304}
     assert status != 204 or method == "HEAD" or path.endswith("/metrics")
+    assert method in {"GET", "HEAD"} or status != 200 or path.endswith(("/plan", "/tasks"))
     assert all(b"\r" not in value and b"\n" not in value for value in answered.values())
     document = json.loads(content) if content else {}
     if status >= 400 and method != "HEAD":
         assert document["error"]["code"] == status
+        assert str(lake.folder) not in document["error"]["message"]
     assert "t" not in {each.get("name") for each in document.get("identifiers", ())}
     location = document.get("metadata", {}).get("location", str(lake.folder / "m"))
+    files = [task["data-file"]["file-path"] for task in document.get("file-scan-tasks", ())]
+    assert len(files) <= 1
+    assert all(path.startswith(f"file://{lake.folder}/data/flat/k=") for path in files)
     inside = [lake.folder / each for each in ("m", "lake", "folders")]
     assert any(Path(location.removeprefix("file://")).is_relative_to(each) for each in inside), location
     assert OUTSIDE not in str(document.get("namespaces", ""))

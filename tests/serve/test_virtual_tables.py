@@ -119,6 +119,15 @@ def test_what_engines_read_wrong_is_refused_by_name(virtual: Lake) -> None:
     assert "odd.parquet" in answer.document["error"]["message"]
 
 
+@pytest.mark.parametrize("level", ["table", "segment", "partition"])
+def test_metadata_without_files_is_refused(virtual: Lake, level: str) -> None:
+    """A plan of it would read no file."""
+    virtual.session.drop_metadata("dfs.w.t")
+    virtual.session.analyze("dfs.w.t", level=level)
+    assert virtual.ask("/v1/dfs/namespaces/w/tables/t").error == (400, "BadRequestException")
+    assert planned(virtual, True).error == (400, "BadRequestException")
+
+
 def test_tables_of_catalogs_are_planned_by_clients(virtual: Lake) -> None:
     """Their configuration does not say otherwise, and the server has no plan."""
     virtual.sql("CREATE SCHEMA lake.shop", "CREATE TABLE lake.shop.t (id BIGINT)")

@@ -158,12 +158,12 @@ class _PublicationCall:
         found = StoredTable.of(metastore.tables, info, metastore.tables.metadata.version)
         if found is None:
             raise NotFoundError(f"{info} has not been analyzed; run: metastore analyze {info}")
-        if not found.segments:
-            raise ProcedureError(f"{info} has no metadata of files: ANALYZE it at the level file or row_group")
         return found
 
     def _first(self) -> Mapping[str, Any]:
         stored = self._load_stored()
+        if not stored.segments:
+            raise ProcedureError(f"{stored.table} has no files, so its columns are not known")
         columns = self._columns(stored, PublishedColumns(), frozenset(stored.segments))
         properties = new_properties(str(stored.table), columns, self.format_version)
         if self.dry_run:
@@ -198,7 +198,8 @@ class _PublicationCall:
         known = (
             PublishedColumns(last_number=before.last_number, milliseconds=before.milliseconds) if self.anew else before
         )
-        columns = self._columns(stored, known, changed & stored.segments.keys())
+        # A table whose files are all gone has no columns; the published ones stay.
+        columns = self._columns(stored, known, changed & stored.segments.keys()) if stored.segments else before
         widened = frozenset() if self.anew else _widened_ids(before, columns)
         if self.dry_run:
             return {**self.row("can be published"), "message": _note(columns)}

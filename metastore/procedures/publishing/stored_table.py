@@ -25,11 +25,15 @@ from metastore.ground.epoch import EPOCH_DAY
 from metastore.model.bounds.units import LOWER_TYPES
 from metastore.model.drill_types import DrillType, parse_type
 from metastore.model.identity import TableInfo, metadata_key
+from metastore.model.statistics_json import read_level
 from metastore.model.tuple_schema import CASE_SENSITIVE, DIRECTORY, KEPT, TupleSchema
 from metastore.model.vocabulary import GENERAL_INFO, MetadataType
 from metastore.scan.pruning.stored_units import StoredUnits
 from metastore.sources.directories import directories_of, key_of, named_values
 from metastore.sources.directory_values import is_null, value_of
+
+_WITHOUT_FILES: Final = (MetadataType.TABLE, MetadataType.SEGMENT, MetadataType.PARTITION)
+"""Levels of ANALYZE at which files have no units."""
 
 _COLUMNS: Final = ("metadataType", "path", "schema", "columnsStatistics", "metadataStatistics")
 
@@ -58,7 +62,8 @@ class StoredTable:
     def of(cls, tables: Tables, table: TableInfo, version: int) -> StoredTable | None:
         """Returns the table's metadata; None if there is none. Raises InvalidRequestError for another's table."""
         read = tables.read().metadata_types(MetadataType.TABLE).filter(of_table(table))
-        rows = read.columns("location", "schema", "tableType").at_seen(version).to_arrow().to_pylist()
+        columns = ("location", "schema", "tableType", "metadataStatistics")
+        rows = read.columns(*columns).at_seen(version).to_arrow().to_pylist()
         if not rows:
             return None
         [row] = rows
@@ -68,6 +73,10 @@ class StoredTable:
                 f"{table} cannot be published: it is {row['tableType']}"
                 f"{', kept by a catalog' if KEPT in schema.properties else ''}, and only Parquet files in directories "
                 "are read alike by all engines"
+            )
+        if read_level(row["metadataStatistics"] or ()) in _WITHOUT_FILES:
+            raise InvalidRequestError(
+                f"{table} cannot be published: it has no metadata of files. Run: metastore analyze {table} --level file"
             )
         return cls(tables, table, version, row["location"], schema)
 

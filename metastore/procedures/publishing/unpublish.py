@@ -1,4 +1,4 @@
-"""``unpublish_table`` ends a publication: the entry and the table's own metadata go, every data file stays."""
+"""``unpublish_table`` ends a publication: the entry goes, and every file stays, also those of the table's metadata."""
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import shutil
 from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
@@ -396,6 +397,39 @@ def test_what_is_not_analyzed_is_told(shop: Shop) -> None:
     """The error names the command."""
     with pytest.raises(NotFoundError, match="metastore analyze dfs"):
         shop.publish_stored()
+
+
+@pytest.mark.parametrize("level", ["table", "segment", "partition"])
+def test_a_level_without_files_is_refused(shop: Shop, level: str) -> None:
+    """It is no table without files: neither a new publication nor one that has files loses them."""
+    shop.write("k=1/a.parquet", {"x": [1]})
+    for is_new in (True, False):
+        shop.session.analyze(SOURCE, level=level)
+        with pytest.raises(InvalidRequestError, match=r"no metadata of files.*--level file"):
+            shop.publish_stored()
+        if is_new:
+            shop.session.drop_metadata(SOURCE)
+            shop.publish()
+            shop.session.drop_metadata(SOURCE)
+    assert shop.rows() == shop.plain()
+
+
+def test_a_table_whose_files_are_all_gone_is_empty(shop: Shop) -> None:
+    """Its columns stay, and files that come again are rows again."""
+    shop.root.mkdir(parents=True)
+    with pytest.raises(ProcedureError, match="has no files"):
+        shop.publish()
+    shop.write("k=1/a.parquet", {"x": [1]})
+    shop.publish()
+    for replace in (False, True):
+        shutil.rmtree(shop.root)
+        shop.root.mkdir()
+        assert shop.publish(replace=replace)["outcome"] == "changed"
+        assert (shop.rows(), shop.planned("x = 1")) == ([], 0)
+        assert shop.publish()["outcome"] == "unchanged"
+        shop.write("k=2/b.parquet", {"x": [2], "y": ["new"]})
+        shop.publish()
+        assert shop.rows() == shop.plain()
 
 
 @pytest.mark.parametrize("name", ["sales", "shop.sales", "metastore.components.tables", "published..x"])
