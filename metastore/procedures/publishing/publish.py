@@ -363,7 +363,14 @@ def _apply_updates(table: Table, updates: tuple[TableUpdate, ...]) -> Table:
 
 def _note(columns: PublishedColumns) -> str:
     """Returns what cannot be known or mended here, for the caller to judge."""
-    nested = [each.name for each in columns.of_files if isinstance(each.kind, str)]
-    if not nested or columns.has_ids:
+    if columns.has_ids:
         return ""
-    return f"iceberg-rust (DataFusion, RisingWave) reads nulls inside {', '.join(nested)}: files have no field ids"
+    nested = ", ".join(each.name for each in columns.of_files if isinstance(each.kind, str))
+    spelled = ", ".join(each.name for each in columns.of_files if len(each.spellings) > 1)
+    notes = (
+        [f"iceberg-rust (DataFusion, RisingWave) reads nulls inside {nested}: files have no field ids"]
+        if nested
+        else []
+    )
+    notes += [f"ClickHouse reads nulls of {spelled} from files that spell the name otherwise"] if spelled else []
+    return "; ".join(notes)
