@@ -18,7 +18,7 @@ from metastore.lake.iceberg.catalogs.own_properties import OWN_PROPERTIES
 from metastore.lake.iceberg.catalogs.pointers import Pointer
 from metastore.redaction import redact_value
 from metastore.serve.freshness import StalePublication
-from metastore.serve.requests import Page, Refusal, Snapshots, token_after
+from metastore.serve.requests import Page, Refusal, Snapshots, token_of
 
 _GC: Final = "gc.enabled"
 
@@ -68,7 +68,7 @@ def refusal_of(error: MetastoreError) -> Refusal:
 
 def list_answer(key: str, names: Sequence[Any], following: str | None) -> RestAnswer:
     """Return a list of names, or a page of it; ``following`` is its last name if more names follow."""
-    page = {} if following is None else {"next-page-token": token_after(following)}
+    page = {} if following is None else {"next-page-token": token_of([following])}
     return ok_answer({key: names, **page})
 
 

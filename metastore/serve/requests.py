@@ -132,14 +132,19 @@ def name_of(segment: str) -> str:
     return _check_name(_decode_name(segment))
 
 
-def token_after(name: str) -> str:
-    """Return the token of the page that follows ``name``."""
-    return base64.urlsafe_b64encode(json.dumps([name]).encode()).decode()
+def token_of(content: Any) -> str:
+    """Return the token that holds ``content``, plain data."""
+    return base64.urlsafe_b64encode(json.dumps(content).encode()).decode()
+
+
+def content_of(token: str) -> Any:
+    """Return what a token holds. Raises ValueError, TypeError or RecursionError for one that is none."""
+    return json.loads(base64.b64decode(token, altchars=b"-_", validate=True))
 
 
 def _name_in(token: str) -> str:
     try:
-        [name] = json.loads(base64.b64decode(token, altchars=b"-_", validate=True))
+        [name] = content_of(token)
     except (ValueError, TypeError, RecursionError) as error:
         raise bad_request("pageToken is not one that this server has given") from error
     if not isinstance(name, str):

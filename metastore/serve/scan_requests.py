@@ -9,7 +9,6 @@ a token says is checked like a request for a plan.
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -30,7 +29,7 @@ from pyiceberg.expressions.visitors import bind, rewrite_not
 from pyiceberg.schema import Schema
 from pyiceberg.types import BinaryType, FixedType
 
-from metastore.serve.requests import Refusal, bad_request
+from metastore.serve.requests import Refusal, bad_request, content_of, token_of
 
 _LONGEST: Final = 16 << 10
 """Longest request in bytes that tokens repeat; the plan of a longer one has one part."""
@@ -75,7 +74,7 @@ class PlannedScan:
     def tokens(self, request: ScanRequest) -> list[str]:
         """Return the tokens by which a client fetches the other parts."""
         asked = {**request.document, "snapshot-id": self.snapshot_id}
-        return [_token_of({"request": asked, "part": (part.first, part.last)}) for part in self.parts]
+        return [token_of({"request": asked, "part": (part.first, part.last)}) for part in self.parts]
 
 
 def scan_request(document: Mapping[str, Any]) -> ScanRequest:
@@ -95,16 +94,12 @@ def part_request(document: Mapping[str, Any]) -> tuple[ScanRequest, PlanPart]:
     if not isinstance(token, str):
         raise bad_request("the body names no plan-task")
     try:
-        found = json.loads(base64.b64decode(token, altchars=b"-_", validate=True))
+        found = content_of(token)
         request, part = {**found["request"]}, PlanPart(*((str(key), str(path)) for key, path in found["part"]))
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         text = "plan-task is not one that this server has given"
         raise Refusal(HTTPStatus.NOT_FOUND, "NoSuchPlanTaskException", text) from error
     return scan_request(request), part
-
-
-def _token_of(content: Mapping[str, Any]) -> str:
-    return base64.urlsafe_b64encode(json.dumps(content).encode()).decode()
 
 
 def typed_condition(request: ScanRequest, schema: Schema) -> BooleanExpression:

@@ -60,3 +60,30 @@ def test_rows_are_those_of_the_plain_files(
     reports = [json.loads(text.removeprefix("report ")) for text in texts]
     planned = [each["metrics"]["result-data-files"]["value"] for each in reports if each["filter"] is not True]
     assert planned == list(CONDITIONS.values())
+
+
+@pytest.mark.iceberg
+@pytest.mark.integration
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "INSERT INTO served.shop.t VALUES (9)",
+        "DROP TABLE served.shop.t",
+        "CREATE TABLE served.shop.u (id BIGINT)",
+        "ALTER TABLE served.shop.t SET ('a' = 'b')",
+        "DROP DATABASE served.shop CASCADE",
+    ],
+)
+def test_a_write_is_refused(make_lake: MakeLake, flink: FlinkJudge, statement: str) -> None:
+    """By name: by Flink itself, as ``/v1/config`` lists no such endpoint. No file that was there is changed."""
+    lake = make_lake(catalogs=["lake"])
+    (lake.folder / "data" / "t").mkdir(parents=True)
+    pq.write_table(pa.table({"id": [1, 2]}), lake.folder / "data" / "t" / "a.parquet")
+    lake.sql("ANALYZE TABLE dfs.w.t REFRESH METADATA PUBLISH AS lake.shop.t")
+    before = lake.files()
+    catalog = {"catalog-type": "rest", "uri": lake.server.url, "warehouse": "lake"}
+    with pytest.raises(RuntimeError, match=r"Server does not support endpoint: (POST|DELETE) /v1/"):
+        flink(catalog, [statement])
+    assert before.items() <= lake.files().items()
+    assert flink(catalog, ["SELECT id FROM served.shop.t ORDER BY id"]) == [[[1], [2]]]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from metastore.serve.answers import part_of
 from metastore.serve.reports import kept_of
-from metastore.serve.requests import CatalogRequest, Refusal, levels_of, name_of, token_after
+from metastore.serve.requests import CatalogRequest, Refusal, levels_of, name_of, token_of
 
 PRINTED = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=20)
 NAMES = PRINTED.filter(lambda name: name not in {".", ".."})
@@ -55,7 +55,7 @@ def test_pages_hold_each_name_once(names: set[str], most: int, wanted: int, late
         seen += part
         if following is None:
             break
-        token = token_after(following)
+        token = token_of([following])
         listed = sorted({*names, *later} - set(seen[:1]))
     assert seen == sorted(set(seen))
     assert names <= set(seen)
