@@ -67,7 +67,7 @@ def flink(tmp_path_factory: pytest.TempPathFactory) -> FlinkJudge:
             env={**own, "JAVA_HOME": str(find_java().home)},
         )
         if ran.returncode:
-            raise RuntimeError(ran.stderr[-3000:])
+            raise RuntimeError(ran.stderr[-100_000:])  # The reason is before traces of Java.
         rows: list[list[list[Any]]] = json.loads(target.read_text())
         return rows
 
