@@ -24,7 +24,7 @@ from metastore.spark.data_source import SETTINGS, settings_option
 
 pytestmark = pytest.mark.spark
 
-SEED: Final = int(os.environ.get("PROGRAMS_SEED", "1"))
+SEED: Final = int(os.environ.get("PROGRAMS_SEED", "100"))
 PROGRAMS: Final = int(os.environ.get("PROGRAMS", "1"))
 PARTITIONINGS: Final = ((), ("s",), ("day",), ("yes", "s"), ("id",), ("s", "day"))
 KINDS: Final = ("append", "append", "static", "dynamic", "dynamic")
