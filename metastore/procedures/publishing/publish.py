@@ -161,6 +161,7 @@ class _PublicationCall:
         return found
 
     def _first(self) -> Mapping[str, Any]:
+        """Publish all files as a new table, in one commit; its folder is deleted again if that fails."""
         stored = self._load_stored()
         if not stored.segments:
             raise ProcedureError(f"{stored.table} has no files, so its columns are not known")
