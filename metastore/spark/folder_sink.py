@@ -62,12 +62,6 @@ from metastore.spark.spark_types import arrow_columns, spark_schema
 from metastore.spark.table_sink import WrittenFiles, write_rows
 from metastore.sql.rows.insert_tasks import InsertValues
 
-ANALYZE: Final = "analyze"
-"""Option: whether ANALYZE brings the table's metadata up to date after the write."""
-
-PARTITION_BY: Final = "partitionBy"
-"""Option: the columns of the directories, separated by commas. By default those that the folder has."""
-
 _HIDDEN: Final = "_writing-"
 _IN_NAMES: Final[Mapping[type, DrillType]] = {
     StringType: DrillType("VARCHAR"),

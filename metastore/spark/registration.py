@@ -62,7 +62,7 @@ def register(spark: SparkSession, ms: Session, *patterns: str, prefix: str = "")
     if patterns:
         return _register_tables(spark, ms, patterns, prefix)
     register_source(spark)
-    from metastore.spark.data_source import FORMAT, SETTINGS, settings_option  # noqa: PLC0415 - as above
+    from metastore.spark.source_options import FORMAT, SETTINGS, settings_option  # noqa: PLC0415 - as above
 
     tables = {f"{NAME}_{name.lower()}": f"{NAME}.{name}" for name in RELATIONS}
     tables |= {f"{_COMPONENTS}_{name}": f"metastore.{_COMPONENTS}.{name}" for name in ms.metastore.components}

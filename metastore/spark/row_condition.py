@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Final
 
 import pyarrow as pa
 from sqlglot import exp
@@ -24,6 +23,7 @@ from metastore.ground.quoting import double_quoted
 from metastore.lake.iceberg.catalogs.target import TargetTable
 from metastore.lake.writes.written_change import RowPlan
 from metastore.predicates.spark_sql import condition_of
+from metastore.spark.source_options import REPLACE_WHERE
 from metastore.sql.expressions import expression
 from metastore.sql.queries.named_table import named_table
 from metastore.sql.rows.delete_update import deletion
@@ -31,9 +31,6 @@ from metastore.sql.statement import Cursor, Statement
 from metastore.sql.target import StatementTarget
 from metastore.sql.tasks.covered_files import is_plain
 from metastore.sql.tasks.row_writes import StatementReading
-
-REPLACE_WHERE: Final = "replaceWhere"
-"""Option: which rows mode ``overwrite`` replaces; every new row must be one of them."""
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ commit; they are found by the mark and deleted. If the outcome of a commit is un
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyiceberg.expressions import AlwaysTrue
@@ -38,24 +38,13 @@ from metastore.lake.writes.task_files import TaskFiles
 from metastore.lake.writes.written_change import RowPlan, WrittenChange
 from metastore.procedures.files.guards import require_written_version
 from metastore.session import Session, connect
-from metastore.spark.row_condition import REPLACE_WHERE, RowCondition
+from metastore.spark.source_options import BRANCH
 from metastore.spark.spark_types import arrow_columns
 from metastore.sql.rows.insert_tasks import InsertValues
 from metastore.sql.tasks.row_writes import StatementReading, run_change
 
-BRANCH: Final = "branch"
-"""Option: the branch of the table that gets the rows. One that does not exist begins at the current snapshot.
-
-Iceberg's own writer for Spark 4.1 has the same option, with the same effect.
-"""
-
-OVERWRITE_MODE: Final = "partitionOverwriteMode"
-"""Option: what mode ``overwrite`` replaces.
-
-``static`` (the default): all rows; ``dynamic``: the partitions that have new rows.
-"""
-
-_MODES: Final = ("static", "dynamic")
+if TYPE_CHECKING:
+    from metastore.spark.row_condition import RowCondition
 
 
 @dataclass(frozen=True)
@@ -105,7 +94,11 @@ class TableSink(DataSourceArrowWriter):
         places = _places(table.schema(), columns.names, name)
         self._values = InsertValues(table.schema(), places, {}, "", by_name=True)
         self._values.require_storable(self._files.job, arrow_columns(columns))
-        self._where = None if where is None else RowCondition.of(where, target.name, self._files.job.arrow_schema)
+        self._where: RowCondition | None = None
+        if where is not None:
+            from metastore.spark.row_condition import RowCondition  # noqa: PLC0415 - most writes have no condition
+
+            self._where = RowCondition.of(where, target.name, self._files.job.arrow_schema)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WrittenFiles:  # type: ignore[override]  # as PySpark's own
         """Write the rows of one task. Raises StorageError, and InvalidRequestError for a value that does not fit."""
@@ -196,22 +189,6 @@ def write_rows(job: RewriteJob, rows: Iterable[pa.RecordBatch]) -> WrittenFiles:
         writer.remove()
         raise
     return WrittenFiles(tuple(files), context is not None and context.attemptNumber() > 0)
-
-
-def overwrite_mode(options: Mapping[str, str], *, overwrite: bool) -> str | None:
-    """Returns what a write replaces, by its options in lower case; None to append.
-
-    Raises InvalidRequestError for an unknown value, for an option that an append does not have, and for two options
-    that both say what is replaced.
-    """
-    value = options.get(OVERWRITE_MODE.lower())
-    if REPLACE_WHERE.lower() in options and (not overwrite or value is not None):
-        raise InvalidRequestError(f"the option {REPLACE_WHERE} is for mode overwrite, without {OVERWRITE_MODE}")
-    if value is not None and (not overwrite or value.lower() not in _MODES):
-        raise InvalidRequestError(
-            f"the option {OVERWRITE_MODE} is {' or '.join(_MODES)}, for mode overwrite; it is {value!r}"
-        )
-    return (value or _MODES[0]).lower() if overwrite else None
 
 
 def _target(ms: Session, name: str) -> TargetTable:

@@ -110,10 +110,14 @@ def test_no_public_name_is_that_of_a_module(package: str, tmp_path: Path) -> Non
 
 
 def test_the_data_source_of_spark_loads_little(tmp_path: Path) -> None:
-    """Spark imports it in each of the Python processes that make, plan and read a source."""
-    loaded = loaded_by("import metastore.spark.data_source", tmp_path)
-    assert "metastore.spark.own_tables" in loaded
-    assert loaded & {"metastore.scan.scan", "metastore.spark.engine", "metastore.sql", "metastore.views"} == set()
+    """Spark imports it in each process that looks for sources, or creates, plans, reads or writes one."""
+    loaded = loaded_by("import pyspark_metastore", tmp_path)
+    assert "metastore.spark.data_source" in loaded
+    slow = {"pyarrow.dataset", "pyiceberg", "sqlglot", "metastore.components", "metastore.scan.scan", "metastore.sql"}
+    assert loaded & slow == set()
+    reading = loaded_by("import metastore.spark.source_reading", tmp_path)
+    assert "metastore.spark.own_tables" in reading
+    assert reading & {"metastore.scan.scan", "metastore.spark.engine", "metastore.sql", "metastore.views"} == set()
 
 
 SMALL_TASKS = ("metastore.analyze.tasks.segments", "metastore.analyze.tasks.file_rows")

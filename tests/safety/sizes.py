@@ -35,7 +35,7 @@ class Size:
         return sorted({1 + int(each * stride + turn * stride / 6) % count for each in range(self.faults)})
 
 
-SHORT: Final = Size(faults=4, examples=8, steps=15, writers=4, commits=15, soak_s=0, kept_s=1, inputs=40)
+SHORT: Final = Size(faults=3, examples=8, steps=15, writers=4, commits=15, soak_s=0, kept_s=1, inputs=30)
 LONG: Final = Size(faults=0, examples=300, steps=40, writers=8, commits=200, soak_s=120, kept_s=10, inputs=2_000)
 
 SIZE: Final = LONG if os.environ.get("SAFETY", "short") == "long" else SHORT

@@ -20,7 +20,7 @@ COUNTS = Counts()
 
 
 @settings(
-    max_examples=max(24, SIZE.examples // 2),
+    max_examples=max(12, SIZE.examples // 2),
     suppress_health_check=[HealthCheck.too_slow],
 )
 @given(st.lists(STEPS, min_size=6, max_size=SIZE.steps))

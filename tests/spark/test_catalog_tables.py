@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from metastore.session import connect
 from metastore.spark import register_source
 from metastore.spark.catalog_options import options_of_creation
-from metastore.spark.data_source import SETTINGS
+from metastore.spark.source_options import SETTINGS
 
 pytestmark = pytest.mark.spark
 

@@ -10,7 +10,7 @@ from support.variant_lake import readable_rows, table_with_variants
 
 from metastore.errors import InvalidRequestError
 from metastore.spark import read_table, select
-from metastore.spark.data_source import SETTINGS, settings_option
+from metastore.spark.source_options import SETTINGS, settings_option
 
 pytestmark = pytest.mark.spark
 

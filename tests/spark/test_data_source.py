@@ -26,9 +26,10 @@ from metastore.config.policies import PolicySettings
 from metastore.errors import InvalidRequestError
 from metastore.session import Session, connect
 from metastore.spark import register, register_source, select
-from metastore.spark.data_source import SETTINGS, MetastoreSource, SourceRequest, settings_option
+from metastore.spark.data_source import MetastoreSource
 from metastore.spark.own_tables import OwnTable, OwnTableReader, condition
 from metastore.spark.scan_source import FilesPartition, TableScanReader
+from metastore.spark.source_options import SETTINGS, SourceRequest, settings_option
 
 pytestmark = pytest.mark.spark
 

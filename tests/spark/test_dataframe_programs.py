@@ -30,7 +30,7 @@ from metastore.config.settings import Settings
 from metastore.errors import InvalidRequestError
 from metastore.session import Session
 from metastore.spark import connect, merge, read_table, register, register_source
-from metastore.spark.data_source import SETTINGS, settings_option
+from metastore.spark.source_options import SETTINGS, settings_option
 
 pytestmark = pytest.mark.spark
 
@@ -193,6 +193,7 @@ DOORS: Final[dict[str, Callable[[Program, str], DataFrame]]] = {
 }
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("seed", range(SEED, SEED + PROGRAMS))
 def test_a_table_has_the_rows_of_plain_spark(spark: SparkSession, ms: Session, seed: int) -> None:
     """After each of four steps; a failure shows the program."""

@@ -18,7 +18,7 @@ from support.tables_of_kinds import settings_of_kinds
 
 from metastore.session import Session, connect
 from metastore.spark import read_table, register_source, select
-from metastore.spark.data_source import SETTINGS, settings_option
+from metastore.spark.source_options import SETTINGS, settings_option
 
 pytestmark = pytest.mark.spark
 

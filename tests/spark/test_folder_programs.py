@@ -20,7 +20,7 @@ from metastore.config.settings import Settings
 from metastore.errors import InvalidRequestError
 from metastore.session import Session
 from metastore.spark import connect, read_table, register, register_source
-from metastore.spark.data_source import SETTINGS, settings_option
+from metastore.spark.source_options import SETTINGS, settings_option
 
 pytestmark = pytest.mark.spark
 

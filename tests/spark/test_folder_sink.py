@@ -18,8 +18,8 @@ from metastore.config.settings import Settings
 from metastore.errors import StorageError
 from metastore.session import Session, connect
 from metastore.spark import register_source
-from metastore.spark.data_source import SETTINGS, settings_option
 from metastore.spark.folder_sink import FolderSink
+from metastore.spark.source_options import SETTINGS, settings_option
 
 pytestmark = pytest.mark.spark
 

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from metastore.config.settings import Settings
 from metastore.session import Session
 from metastore.spark import connect, merge, register_source
-from metastore.spark.data_source import SETTINGS, settings_option
+from metastore.spark.source_options import SETTINGS, settings_option
 
 pytestmark = pytest.mark.spark
 

@@ -80,7 +80,13 @@ def files(session: Session) -> int:
 
 
 @pytest.mark.parametrize("version", [pytest.param(2, marks=pytest.mark.exhaustive), 3])
-@pytest.mark.parametrize(("partitioned", "mode"), [("", "merge-on-read"), ("PARTITIONED BY (k)", "copy-on-write")])
+@pytest.mark.parametrize(
+    ("partitioned", "mode"),
+    [
+        pytest.param("", "merge-on-read", marks=pytest.mark.exhaustive),
+        ("PARTITIONED BY (k)", "copy-on-write"),
+    ],
+)
 def test_each_statement_writes_the_rows_of_duckdb(
     sessions: list[Session], version: int, partitioned: str, mode: str
 ) -> None:

@@ -111,7 +111,13 @@ def kinds(session: Session, name: str) -> set[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize("version", [pytest.param(2, marks=pytest.mark.exhaustive), 3])
-@pytest.mark.parametrize(("partitioned", "mode"), [("", "merge-on-read"), ("PARTITIONED BY (k)", "copy-on-write")])
+@pytest.mark.parametrize(
+    ("partitioned", "mode"),
+    [
+        ("", "merge-on-read"),
+        pytest.param("PARTITIONED BY (k)", "copy-on-write", marks=pytest.mark.exhaustive),
+    ],
+)
 def test_each_statement_writes_what_it_writes_here(
     sessions: list[Session], version: int, partitioned: str, mode: str
 ) -> None:

@@ -21,8 +21,8 @@ from metastore.config.settings import Settings
 from metastore.errors import InvalidRequestError
 from metastore.session import Session, connect
 from metastore.spark import register_source
-from metastore.spark.data_source import SETTINGS, settings_option
 from metastore.spark.row_condition import RowCondition
+from metastore.spark.source_options import SETTINGS, settings_option
 from metastore.spark.table_sink import TableSink
 
 pytestmark = pytest.mark.spark

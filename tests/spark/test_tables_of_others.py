@@ -22,7 +22,7 @@ from metastore.config.settings import Settings
 from metastore.errors import InvalidRequestError
 from metastore.session import Session, connect
 from metastore.spark import read_table, select
-from metastore.spark.data_source import SETTINGS, settings_option
+from metastore.spark.source_options import SETTINGS, settings_option
 
 pytestmark = pytest.mark.spark
 

@@ -20,8 +20,8 @@ from metastore.errors import MetastoreError
 from metastore.model.identity import TableInfo
 from metastore.session import Session
 from metastore.spark import read_table, register_source, select
-from metastore.spark.data_source import FORMAT, SETTINGS, settings_option
 from metastore.spark.session import quiet_about_pandas
+from metastore.spark.source_options import FORMAT, SETTINGS, settings_option
 
 
 def spark_doors(spark: Any) -> Mapping[str, ReadRows]:
