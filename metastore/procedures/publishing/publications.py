@@ -41,7 +41,7 @@ RESULT: Final = columns(
 
 @procedure(result=RESULT)
 def publications(context: CallContext, *, catalog: str | None = None) -> Iterator[Mapping[str, Any]]:
-    """Lists the published tables of a catalog, or of all; ANALYZE first tells what has changed in the folders."""
+    """Lists the published tables of a catalog, or of all; run ANALYZE first to see what has changed in the folders."""
     if catalog is not None:
         return _of_catalog(context.catalogs, catalog)
     names = (name for name in context.catalogs.names() if name != OWN_CATALOG)

@@ -29,7 +29,7 @@ from metastore.session import Session, connect
 pytestmark = pytest.mark.parametrize("kind", ["s3"], indirect=True)
 
 MakeUnit = Callable[..., TableMetadataUnit]
-HOLD_S = 0.1
+HOLD_S = 0.25
 FILES, DIRECTORIES = 60, 6
 
 
