@@ -9,12 +9,13 @@ import os
 import queue
 import re
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -83,10 +84,15 @@ class Daemons:
 
     def heard(self, words: str, of: str = "abc") -> tuple[str, str]:
         """The next line that has ``words``, said by one of these, and who said it."""
+        passed_over = []
         while True:
-            name, line = self.lines.get(timeout=120)
+            try:
+                name, line = self.lines.get(timeout=120)
+            except queue.Empty:
+                raise AssertionError(f"none of {of} said {words!r}, but: {passed_over}") from None
             if name in of and words in line:
                 return name, line
+            passed_over.append(f"{name}: {line.rstrip()}")
 
     def close(self) -> None:
         """None of them stays."""
@@ -99,7 +105,12 @@ class Daemons:
 
 @contextmanager
 def daemons(site: Any) -> Iterator[Daemons]:
-    """Three over the lake of ``site``, which expire what is in its schema ``shop``, at once and then once a day."""
+    """Three over the lake of ``site``, which expire what is in its schema ``shop``, at once and then once a day.
+
+    The catalog's database has a log of its own for writers: a daemon that is paused while it reads locks nobody out.
+    """
+    with closing(sqlite3.connect(site.folder / "lake.db")) as database:
+        assert database.execute("PRAGMA journal_mode = wal").fetchone() == ("wal",)
     conf = site.folder / "site.conf"
     conf.write_text(f"""drill.metastore {{
         iceberg.location {{ base_path = "{site.folder}", relative_path = m }}

@@ -316,4 +316,21 @@ def _load_catalog(name: str, properties: Mapping[str, Any]) -> Catalog:
         return (
             rest(name, **given) if given["type"] == "rest" else writing_metadata_by(write_metadata, hive(name, **given))
         )
-    return writing_metadata_by(write_metadata, load_catalog(name, **properties))
+    catalog = load_catalog(name, **properties)
+    if given["type"] == "sql":
+        _close_after_failed_commits(catalog)
+    return writing_metadata_by(write_metadata, catalog)
+
+
+def _close_after_failed_commits(catalog: Any) -> None:
+    """Let SQLAlchemy close each connection of a SQL catalog whose COMMIT fails, which ends its transaction.
+
+    SQLite keeps the transaction open when others hold the file, and SQLAlchemy would use the connection again: later
+    reads would see the refused change, and the next commit would publish it.
+    """
+    from sqlalchemy import event  # noqa: PLC0415 - a library of SQL catalogs alone
+
+    @event.listens_for(catalog.engine, "handle_error")
+    def close_connection(context: Any) -> None:
+        if context.statement is None:
+            context.is_disconnect, context.invalidate_pool_on_disconnect = True, False
