@@ -224,7 +224,7 @@ class VirtualCatalog(ServedCatalog):
 
 
 def _metadata_of(stored: StoredTable, location: str, now_ms: int) -> TableMetadata:
-    """Metadata with one snapshot, whose id is the metastore's version; InvalidRequestError for an unfit table."""
+    """Metadata with one snapshot, named by the table's last change; InvalidRequestError for an unfit table."""
     try:
         columns = agreed_columns(stored, PublishedColumns(), frozenset(stored.segments))
     except UnfitFilesError as error:

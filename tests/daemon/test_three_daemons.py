@@ -84,7 +84,7 @@ class Daemons:
 
     def heard(self, words: str, of: str = "abc") -> tuple[str, str]:
         """The next line that has ``words``, said by one of these, and who said it."""
-        passed_over = []
+        passed_over: list[str] = []
         while True:
             try:
                 name, line = self.lines.get(timeout=120)

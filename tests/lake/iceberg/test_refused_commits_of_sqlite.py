@@ -29,6 +29,7 @@ CHANGES = (
 
 @pytest.fixture
 def database(tmp_path: Path) -> Path:
+    """The catalog's file."""
     return tmp_path / "lake.db"
 
 
@@ -68,6 +69,7 @@ def rows_of(database: Path) -> list[Any]:
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_refused_change_is_seen_by_nobody_and_never_lands(session: Session, database: Path, change: str) -> None:
+    """Neither this session nor others see it, and the next commit does not publish it."""
     target = session.catalogs.target("lake", "shop", "sales")
     first, before = target.load(), rows_of(database)
     statement = change.format(first=first.metadata.snapshots[0].snapshot_id)
@@ -85,6 +87,7 @@ def test_a_refused_change_is_seen_by_nobody_and_never_lands(session: Session, da
 
 
 def test_the_change_lands_once_the_reader_has_gone(session: Session, database: Path) -> None:
+    """Once: nothing of the first try is left."""
     with reading(database), pytest.raises(ConflictError):
         session.sql(CHANGES[0])
     session.sql(CHANGES[0])

@@ -65,7 +65,9 @@ class _OfFile(_InclusiveMetricsEvaluationVisitor):
         return not self._contains_nulls_only(term.ref().field.field_id) and self._only_value(term) != literal.value
 
     def visit_not_in(self, term: BoundTerm, literals: set[Any]) -> bool:
-        return self._may_contain_null(term.ref().field.field_id) or self._only_value(term) not in literals
+        value = self._only_value(term)
+        is_zero = isinstance(value, float) and not value  # of both signs, which Arrow tells apart in a list
+        return is_zero or self._may_contain_null(term.ref().field.field_id) or value not in literals
 
     def _may_contain_null(self, field_id: int) -> bool:
         return self.null_counts.get(field_id) != 0
