@@ -25,6 +25,7 @@ from contextlib import suppress
 from functools import cache, partial
 from threading import Lock
 from typing import Final
+from weakref import WeakSet
 
 import pyarrow as pa
 from pyspark import cloudpickle
@@ -76,6 +77,9 @@ _FINDER: Final = "pyspark_metastore"
 
 _FINGERPRINT: Final = worker.fingerprint(_CODE)
 
+_SHIPPED: Final = WeakSet[SparkSession]()
+"""Sessions that have our code, whichever engine sent it: Spark warns of each file that it is given again."""
+
 _SHIPPING: Final = Lock()
 """Held while the zip is made and given to Spark: each thread may have its own engine, but there is one zip.
 
@@ -113,7 +117,6 @@ class SparkEngine:
         self._answer_bytes = answer_bytes
         self._spark: SparkSession | None = None
         self._started = False
-        self._shipped = False
         self._parallelism = 0
         self._repeated = False
 
@@ -168,7 +171,7 @@ class SparkEngine:
                 job_of_tasks = f"a job of {len(parts)} tasks"
                 collect = partial(_collect, self.spark, job, list(enumerate(parts)))
                 answers = self._answers(collect, job_of_tasks)
-                if worker.OTHER_CODE in answers and not self._shipped:
+                if worker.OTHER_CODE in answers and self.spark not in _SHIPPED:
                     self._ship()
                     answers = self._answers(collect, job_of_tasks)
             except ResultsTooLargeError:
@@ -282,8 +285,7 @@ class SparkEngine:
     def prepare(self) -> None:
         """Send this package to all executors, once, even if they have it. Raises EngineError if they lack a library."""
         require_workers(self.spark)
-        if not self._shipped:
-            self._ship()
+        self._ship()
 
     def read_jdbc(
         self, url: str, table: str, properties: Mapping[str, str]
@@ -301,7 +303,7 @@ class SparkEngine:
             with suppress(*GONE):
                 self._spark.stop()
         self._spark = None
-        self._started = self._shipped = False
+        self._started = False
         self._parallelism = 0
 
     def _answers(self, collect: Callable[[], list[tuple[str, bytes]]], work: str) -> dict[str, list[bytes]]:
@@ -323,14 +325,16 @@ class SparkEngine:
         return answers
 
     def _ship(self) -> None:
-        """Send our code to the executors of this session, and to executors that join later."""
+        """Send our code to the executors of this session, and to executors that join later; once."""
         spark = self.spark
         with _SHIPPING:
+            if spark in _SHIPPED:
+                return
             if is_classic(spark) and not has_artifacts(spark.version):
                 spark.sparkContext.addPyFile(_own_code_zipped())
             else:
                 spark.addArtifacts(_own_code_zipped(), pyfile=True)
-        self._shipped = True
+            _SHIPPED.add(spark)
 
 
 def _batches(answers: Mapping[str, Sequence[bytes]]) -> Iterator[pa.RecordBatch]:

@@ -207,14 +207,17 @@ def test_no_chunk_needs_no_spark() -> None:
     assert list(SparkEngine(settings={"spark.master": "no such thing"}).run([], count_up, NUMBERS)) == []
 
 
-def test_engines_of_many_threads_send_one_whole_package(spark: SparkSession) -> None:
-    """A zip that is written while Spark takes it ends the jobs of the session, whoever's they are."""
+def test_engines_of_many_threads_send_one_whole_package(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A zip that is written while Spark takes it ends the jobs of the session; Spark warns of one that it has."""
     _own_code_zipped.cache_clear()
-    engines = [SparkEngine(spark) for _ in range(8)]
+    session, sent = spark.newSession(), []
+    monkeypatch.setattr(session, "addArtifacts", lambda path, **_: sent.append(path))
+    engines = [SparkEngine(session) for _ in range(8)]
     with ThreadPoolExecutor(len(engines)) as threads:
-        for sent in [threads.submit(engine.prepare) for engine in engines]:
-            sent.result()
-    assert spark.range(10).count() == 10
+        for ready in [threads.submit(engine.prepare) for engine in engines]:
+            ready.result()
+    assert sent == [_own_code_zipped()]
+    assert session.range(10).count() == 10
 
 
 def test_parallelism_is_the_cores_of_the_master(engine: SparkEngine) -> None:
