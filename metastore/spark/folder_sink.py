@@ -15,7 +15,7 @@ import os
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from datetime import date
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -48,19 +48,21 @@ from metastore.lake.stores.opening import open_store
 from metastore.lake.stores.read_errors import reading_file
 from metastore.lake.stores.threads import for_each
 from metastore.lake.writes.fields_by_name import type_by_name
+from metastore.lake.writes.insert_values import InsertValues
 from metastore.lake.writes.job import RewriteJob
 from metastore.lake.writes.task_files import TaskFiles
 from metastore.model.drill_types import DrillType
 from metastore.model.statistics import Value
-from metastore.session import Session, connect
 from metastore.sources.directories import column_of, named_values
 from metastore.sources.directory_values import is_null, value_of
 from metastore.sources.hive.partitions import partition_name
 from metastore.sources.naming import is_path
 from metastore.sources.source_table import SourceTable
 from metastore.spark.spark_types import arrow_columns, spark_schema
-from metastore.spark.table_sink import WrittenFiles, write_rows
-from metastore.sql.rows.insert_tasks import InsertValues
+from metastore.spark.table_sink import WrittenFiles, open_session, write_rows
+
+if TYPE_CHECKING:
+    from metastore.session import Session
 
 _HIDDEN: Final = "_writing-"
 _IN_NAMES: Final[Mapping[type, DrillType]] = {
@@ -94,7 +96,7 @@ class FolderSink(DataSourceArrowWriter):
         self._name = name
         self._overwrites = overwrites
         self._analyzes = analyzes
-        with connect(settings) as ms:
+        with open_session(settings) as ms:
             source = _folder(ms, name)
             files = _files(source)
             known = {} if overwrites == "static" or not files else _columns_by_name(ms, source, files[0])
@@ -122,7 +124,7 @@ class FolderSink(DataSourceArrowWriter):
         the error names it, and the new ones are there. Raises the errors of ANALYZE, with all files in place.
         """
         files = [file for message in messages if isinstance(message, WrittenFiles) for file in message.files]
-        with connect(self._settings) as ms:
+        with open_session(self._settings) as ms:
             source = _folder(ms, self._name)
             try:
                 old = self._replaced_paths(_files(source), files) if self._overwrites else []
@@ -143,7 +145,7 @@ class FolderSink(DataSourceArrowWriter):
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Remove the hidden folder of a write whose tasks failed. After a failed commit there is nothing to do."""
         if None in messages:
-            with connect(self._settings) as ms:
+            with open_session(self._settings) as ms:
                 self._remove_hidden(_folder(ms, self._name))
 
     def _replaced_paths(self, old: Sequence[SourceFile], files: Sequence[DataFile]) -> list[str]:

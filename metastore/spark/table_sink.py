@@ -27,7 +27,7 @@ from pyspark.sql.types import StructType
 from metastore.config import Settings
 from metastore.errors import ConflictError, InvalidRequestError, MetastoreError, OutcomeUnknownError
 from metastore.ground.suggestions import did_you_mean
-from metastore.lake.iceberg.catalogs.target import TargetTable
+from metastore.lake.writes.insert_values import InsertValues
 from metastore.lake.writes.job import RewriteJob
 from metastore.lake.writes.kept_work import is_written_alike
 from metastore.lake.writes.replaced_rows import Partitions, replaced_rows
@@ -37,14 +37,14 @@ from metastore.lake.writes.table_writer import TableWriter, job_of
 from metastore.lake.writes.task_files import TaskFiles
 from metastore.lake.writes.written_change import RowPlan, WrittenChange
 from metastore.procedures.files.guards import require_written_version
-from metastore.session import Session, connect
 from metastore.spark.source_options import BRANCH
 from metastore.spark.spark_types import arrow_columns
-from metastore.sql.rows.insert_tasks import InsertValues
-from metastore.sql.tasks.row_writes import StatementReading, run_change
 
 if TYPE_CHECKING:
+    from metastore.lake.iceberg.catalogs.target import TargetTable
+    from metastore.session import Session
     from metastore.spark.row_condition import RowCondition
+    from metastore.sql.tasks.row_writes import StatementReading
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class TableSink(DataSourceArrowWriter):
         self._overwrites = overwrites
         self._speculates = speculates
         self._branch = branch
-        with connect(settings) as ms:
+        with open_session(settings) as ms:
             target = _target(ms, name)
             table = target.load()
             if branch == "":
@@ -116,12 +116,14 @@ class TableSink(DataSourceArrowWriter):
         Raises ConflictError if the table has other columns, partitions or properties since the write began, or if other
         writers kept winning; StorageError; OutcomeUnknownError. After any error but the last, no file is left.
         """
+        from metastore.sql.tasks.row_writes import run_change  # noqa: PLC0415 - tasks run no statement
+
         tasks = [message for message in messages if isinstance(message, WrittenFiles)]
         files = tuple(file for task in tasks for file in task.files)
         self._files.start()
         self._files.add(files)
         try:
-            with connect(self._settings) as ms:
+            with open_session(self._settings) as ms:
                 kind: Kind | None = None if self._overwrites is None else "delete"
                 target = _target(ms, self._name)
                 run_change(
@@ -189,6 +191,13 @@ def write_rows(job: RewriteJob, rows: Iterable[pa.RecordBatch]) -> WrittenFiles:
         writer.remove()
         raise
     return WrittenFiles(tuple(files), context is not None and context.attemptNumber() > 0)
+
+
+def open_session(settings: Settings) -> Session:
+    """Open a session where a write begins or ends. The processes of tasks have none, and do not load what makes one."""
+    from metastore.session import connect  # noqa: PLC0415
+
+    return connect(settings)
 
 
 def _target(ms: Session, name: str) -> TargetTable:

@@ -120,6 +120,14 @@ def test_the_data_source_of_spark_loads_little(tmp_path: Path) -> None:
     assert reading & {"metastore.scan.scan", "metastore.spark.engine", "metastore.sql", "metastore.views"} == set()
 
 
+def test_what_writes_for_spark_loads_little(tmp_path: Path) -> None:
+    """Each process of a task that writes imports it; only the process that commits runs a statement."""
+    loaded = loaded_by("import metastore.spark.table_sink, metastore.spark.folder_sink", tmp_path)
+    assert "metastore.lake.writes.table_writer" in loaded
+    slow = {"metastore.components", "metastore.scan.scan", "metastore.session", "metastore.sql", "sqlglot"}
+    assert loaded & slow == set()
+
+
 SMALL_TASKS = ("metastore.analyze.tasks.segments", "metastore.analyze.tasks.file_rows")
 """Modules of what ANALYZE has done on executors and in helper processes."""
 

@@ -67,8 +67,6 @@ _WIDER: Final[Mapping[str, type[PrimitiveType]]] = {
 """Types that Iceberg lacks, and what every engine keeps instead."""
 _MICROSECONDS: Final = 6
 _NANOSECONDS: Final = 9
-VERSION_OF_NANOSECONDS: Final = 3
-"""The first format version with times in nanoseconds."""
 _DEEPEST: Final = 32
 _LONGEST: Final = 2**31 - 1
 """The most bytes of a FIXED; Arrow and Java count no further, and could not read a table with a longer one."""

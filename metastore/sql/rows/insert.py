@@ -31,6 +31,7 @@ import pyarrow as pa
 from pyiceberg.manifest import DataFile
 from sqlglot import Token, TokenType
 
+from metastore.lake.writes.insert_values import InsertValues
 from metastore.lake.writes.replaced_rows import Partitions, replaced_rows
 from metastore.lake.writes.row_changes import RowChanges
 from metastore.lake.writes.row_modes import Kind
@@ -40,7 +41,7 @@ from metastore.sql.queries.default_keyword import without_defaults
 from metastore.sql.queries.named_table import NamedTable, named_table
 from metastore.sql.queries.select import explain, fetch_lines, select, streamed_rows
 from metastore.sql.rows.delete_update import deletion
-from metastore.sql.rows.insert_tasks import InsertValues, insert_by_tasks, insert_queried, insert_rows
+from metastore.sql.rows.insert_tasks import insert_by_tasks, insert_queried, insert_rows
 from metastore.sql.rows.partition_clause import PartitionClause, PartitionValue, partition_clause
 from metastore.sql.statement import Cursor, Name, Statement
 from metastore.sql.target import QueryEngine, StatementTarget

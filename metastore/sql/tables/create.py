@@ -43,15 +43,15 @@ from metastore.lake.iceberg.catalogs.iceberg_private import pending, schema_of_c
 from metastore.lake.iceberg.catalogs.target import TargetTable
 from metastore.lake.iceberg.rows.row_lineage import VERSION_OF_LINEAGE, with_lineage
 from metastore.lake.iceberg.snapshots.valid_updates import require_valid
+from metastore.lake.writes.insert_values import VERSION_OF_NANOSECONDS, InsertValues
 from metastore.lake.writes.publication import publish_creation, require_unchanged
 from metastore.lake.writes.table_writer import TableWriter, job_of
 from metastore.procedures.files.guards import require_written_version
-from metastore.sql.queries.column_types import VERSION_OF_NANOSECONDS
 from metastore.sql.queries.named_table import place_of, table_name
 from metastore.sql.queries.relations import Relations
 from metastore.sql.queries.select import fetch_lines, streamed_rows
 from metastore.sql.rows.insert import query_from
-from metastore.sql.rows.insert_tasks import InsertValues, insert_by_tasks, insert_queried, insert_rows
+from metastore.sql.rows.insert_tasks import insert_by_tasks, insert_queried, insert_rows
 from metastore.sql.statement import Cursor, Name, Statement
 from metastore.sql.tables.new_table import NewTable, new_table
 from metastore.sql.tables.replacement import replaced_table, replacing, with_ids_of
