@@ -32,6 +32,7 @@ from metastore.errors import StorageError
 from metastore.lake.formats.parquet.marked_footer import FooterHeld
 from metastore.lake.formats.parquet.required_parts import has_required_parts, with_required_parts
 from metastore.lake.iceberg.catalogs.iceberg_private import parquet_writer_options
+from metastore.lake.iceberg.columns.bound_values import above_all_with
 from metastore.lake.iceberg.columns.number_properties import number_property, properties_checked
 from metastore.lake.iceberg.manifests.metrics_plan import metrics_plan
 from metastore.lake.iceberg.manifests.partition_key import partition_key
@@ -170,6 +171,11 @@ class _OpenFile:
             metrics_plan(job.stored_schema, job.properties, job.unread_ids),
             parquet_path_to_id_mapping(job.stored_schema),
         )
+        for column in statistics.column_aggregates.values():
+            largest, length = column.current_max, column.trunc_length
+            if isinstance(largest, str) and length is not None and len(largest) > length:
+                # PyIceberg's own cut may end in half of a surrogate pair, which is no text.
+                column.current_max = above_all_with(largest[:length])
         described = statistics.to_serialized_dict()
         described["nan_value_counts"] = {key: n for key, n in self._nans.items() if key in described["value_counts"]}
         for kept in described.values():
