@@ -6,10 +6,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 import pyarrow as pa
-from pyiceberg.exceptions import NoSuchTableError
 
-from metastore.errors import InvalidRequestError, NotFoundError, ProcedureError
-from metastore.lake.iceberg.catalogs.catalog_errors import failures_of
+from metastore.errors import InvalidRequestError, ProcedureError
 from metastore.procedures.files.guards import PUBLISHED
 from metastore.procedures.framework.declaration import procedure
 from metastore.procedures.framework.model import CallContext, columns
@@ -32,9 +30,5 @@ def unpublish_table(context: CallContext, *, table: str, dry_run: bool = False) 
             "holds metadata alone"
         )
     if not dry_run:
-        with failures_of(target.source, NoSuchTableError), target.source.turn:
-            try:
-                target.source.catalog.drop_table(target.identifier)
-            except NoSuchTableError as error:
-                raise NotFoundError(f"{target} does not exist any more") from error
+        target.drop_entry()
     return {"table": source, "published_as": str(target), "metadata_location": loaded.metadata_location}

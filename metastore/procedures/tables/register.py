@@ -73,7 +73,7 @@ def register_table(
         if not force:
             _require_single(context, metadata)
         try:
-            with target.source.turn:
+            with failures_of(target.source, TableAlreadyExistsError, changing=True), target.source.turn:
                 catalog.register_table(target.identifier, location)
         except TableAlreadyExistsError as error:
             raise InvalidRequestError(f"Table already exists: {target}") from error

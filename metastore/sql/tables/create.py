@@ -153,7 +153,7 @@ class _Creation:
                 raise self._conflict_error() from error
             return answer_row(True, self._cursor.with_notes(f"{self._place}: is replaced"))
         source, arguments = self._place.source, self._arguments(schema)
-        with self._cursor.statement.at(self._token), failures_of(source, *_REFUSED), source.turn:
+        with self._cursor.statement.at(self._token), failures_of(source, *_REFUSED, changing=True), source.turn:
             try:
                 source.catalog.create_table(self._place.identifier, **arguments)
             except _REFUSED as error:

@@ -74,7 +74,7 @@ def _place(target: StatementTarget, table: TargetTable, names: Sequence[Name]) -
 
 def _rename(table: TargetTable, new: TargetTable) -> None:
     source = table.source
-    with failures_of(source, *_REFUSED), source.turn:
+    with failures_of(source, *_REFUSED, changing=True), source.turn:
         try:
             source.catalog.rename_table(table.identifier, new.identifier)
         except TableAlreadyExistsError as error:

@@ -53,7 +53,8 @@ def create_schema(target: StatementTarget, statement: Statement) -> pa.Table:
         place.require_new_name()
     if properties and place.source.settings.type == "filesystem":
         raise statement.error(f"{place.source} has folders for schemas, and no properties of them", token)
-    with failures_of(place.source, NamespaceAlreadyExistsError, NoSuchNamespaceError), place.source.turn:
+    passing = (NamespaceAlreadyExistsError, NoSuchNamespaceError)
+    with failures_of(place.source, *passing, changing=True), place.source.turn:
         try:
             known = catalog.namespace_exists(place.identifier[:-1])
             if not known:
@@ -104,12 +105,13 @@ def drop_schema(target: StatementTarget, statement: Statement) -> pa.Table:
 
 def _drop(place: TargetTable) -> None:
     """Drop the empty schema. Raises InvalidRequestError if another writer has put something into it."""
-    with failures_of(place.source, NamespaceNotEmptyError, NoSuchNamespaceError, OSError), place.source.turn:
+    refused = NamespaceNotEmptyError if place.source.settings.type != "filesystem" else OSError
+    with failures_of(place.source, refused, NoSuchNamespaceError, changing=True), place.source.turn:
         try:
             place.source.catalog.drop_namespace(place.identifier[:-1])
         except NoSuchNamespaceError as error:
             raise NotFoundError(f"schema {_full_name(place)} does not exist any more") from error
-        except (NamespaceNotEmptyError, OSError) as error:
+        except refused as error:
             raise InvalidRequestError(f"schema {_full_name(place)} is not empty, and stays: {error}") from error
 
 

@@ -37,7 +37,7 @@ from pyiceberg.view.metadata import SQLViewRepresentation, ViewRepresentation, V
 from sqlglot import exp
 
 from metastore.errors import InvalidRequestError, MetastoreError, NotFoundError, StorageError
-from metastore.lake.iceberg.catalogs.catalog_errors import error_text, of_a_catalog
+from metastore.lake.iceberg.catalogs.catalog_errors import error_text, failures_of, of_a_catalog
 from metastore.model.drill_types import parse_type
 from metastore.model.identity import TableInfo
 from metastore.model.tuple_schema import TIME_ZONE, SchemaColumn, TupleSchema
@@ -79,7 +79,7 @@ def export_view(
 
     ``replace`` drops an existing view first; the two steps are not atomic. Raises InvalidRequestError for a catalog
     without views, a name that is taken, a column of unknown type, and a table in ``tables`` that the view does not
-    read; NotFoundError for a namespace that does not exist; StorageError.
+    read; NotFoundError for a namespace that does not exist; StorageError; OutcomeUnknownError.
     """
     path = tuple(unit.workspace_schema_path or ())
     texts = {d: _rename_tables(sql, d, path, tables) for d, sql in (unit.representations or {}).items()}
@@ -96,7 +96,8 @@ def export_view(
         default_namespace=namespace,
     )
     properties = {**(unit.properties or {}), **({_COMMENT: unit.comment} if unit.comment is not None else {})}
-    with _errors(catalog, identifier):
+    known = (NoSuchNamespaceError, NoSuchViewError, ViewAlreadyExistsError)
+    with _errors(catalog, identifier), failures_of(f"catalog {catalog.name}", *known, changing=True):
         if replace and catalog.view_exists(identifier):
             catalog.drop_view(identifier)
         return catalog.create_view(identifier, schema, version, properties=properties)

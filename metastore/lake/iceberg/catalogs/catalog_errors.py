@@ -26,7 +26,7 @@ from pyiceberg.exceptions import (
     WaitingForLockException,
 )
 
-from metastore.errors import MetastoreError, StorageError
+from metastore.errors import MetastoreError, OutcomeUnknownError, StorageError
 from metastore.redaction import showable, without_secrets
 
 _LIBRARIES: Final = frozenset(
@@ -59,14 +59,21 @@ def of_a_catalog(error: Exception) -> bool:
 
 
 @contextmanager
-def failures_of(source: object, *passing: type[Exception]) -> Iterator[None]:
-    """Within, failures of the catalog become StorageErrors that name ``source``, except those of ``passing``."""
+def failures_of(source: object, *passing: type[Exception], changing: bool = False) -> Iterator[None]:
+    """Within, failures of the catalog become StorageErrors that name ``source``, except those of ``passing``.
+
+    With ``changing``, a failure that leaves open whether the catalog made the change is an OutcomeUnknownError.
+    """
     try:
         yield
     except Exception as error:
         if isinstance(error, (MetastoreError, *passing)) or not of_a_catalog(error):
             raise
-        raise StorageError(f"{source} does not answer: {error_text(error)}") from showable(error)
+        text = f"{source} does not answer: {error_text(error)}"
+        if changing and fate_of_commit(error, validated_here=False) == "unknown":
+            text += ". It is unknown whether the change was made: look before trying again"
+            raise OutcomeUnknownError(text) from showable(error)
+        raise StorageError(text) from showable(error)
 
 
 def is_of_database(error: Exception) -> bool:

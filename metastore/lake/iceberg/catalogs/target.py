@@ -140,8 +140,11 @@ class TargetTable:
         return Table(table.name(), response.metadata, response.metadata_location, table.io, self.source.catalog)
 
     def drop_entry(self) -> None:
-        """Take the table out of its catalog; every file stays. Raises NotFoundError if it is not there any more."""
-        with failures_of(self.source), self.source.turn:
+        """Take the table out of its catalog; every file stays. Raises NotFoundError if it is not there any more.
+
+        OutcomeUnknownError if the catalog's answer is lost.
+        """
+        with failures_of(self.source, changing=True), self.source.turn:
             try:
                 self.source.catalog.drop_table(self.identifier)
             except NoSuchTableError as error:
