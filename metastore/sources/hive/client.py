@@ -284,12 +284,10 @@ class HiveClient:
                 # The other side may have closed a kept connection; then a new one is tried.
                 with suppress(*_BROKEN):
                     return self._result(action, call, arguments)
-                self.close()
             self._connect(action)
             try:
                 return self._result(action, call, arguments)
             except _BROKEN as error:
-                self.close()
                 raise StorageError(
                     f"the Hive Metastore at {self.uri} failed to {action}: {_error_text(error)}"
                 ) from error
@@ -301,14 +299,13 @@ class HiveClient:
             try:
                 return self._result(action, call, arguments)
             except _BROKEN as error:
-                self.close()
                 raise OutcomeUnknownError(
                     f"the Hive Metastore at {self.uri} did not answer the request to {action} ({_error_text(error)}); "
                     "it may have done it: check before you try again"
                 ) from error
 
     def _result(self, action: str, call: str, arguments: Sequence[object]) -> Any:
-        """Returns the call's result. Maps errors of the service; errors of the connection pass unchanged."""
+        """Returns the call's result. Maps errors of the service; after any other error, the connection is closed."""
         try:
             return getattr(self._client, call)(*arguments)
         except (NoSuchObjectException, NoSuchLockException, UnknownDBException) as error:
@@ -323,6 +320,9 @@ class HiveClient:
             raise StorageError(f"the Hive Metastore cannot {action}: {_error_text(error)}") from error
         except (InvalidOperationException, InvalidObjectException) as error:
             raise InvalidRequestError(f"the Hive Metastore refuses to {action}: {_error_text(error)}") from error
+        except BaseException:
+            self.close()  # an answer that is still to come would be taken for that of the next call
+            raise
 
     def _connect(self, action: str) -> None:
         """Connect to the first server that answers; StorageError lists why each did not."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import getpass
+import os
+import signal
 import socket
 import struct
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import pytest
 
@@ -64,6 +66,46 @@ def answering(body: bytes, calls: int = 8) -> Iterator[str]:
 
 LIST = b"\x0f\0\0"
 """Of a result's struct: the answer itself, field 0, is a list."""
+
+
+def names(*given: bytes) -> bytes:
+    """Of a result's struct: a list of texts, and the end."""
+    return (
+        LIST + b"\x0b" + struct.pack(">i", len(given)) + b"".join(struct.pack(">i", len(x)) + x for x in given) + b"\0"
+    )
+
+
+def test_an_interrupted_call_leaves_its_answer_to_nobody() -> None:
+    """The answer that comes after Ctrl-C would be read as that of the next call."""
+    calls = iter([(True, b"of the first call"), (False, b"of the second call")])
+    interrupted = threading.Event()
+
+    def answer(connection: socket.socket) -> None:
+        with connection:
+            while asked := connection.recv(1 << 16):
+                (length,) = struct.unpack(">i", asked[4:8])
+                head = struct.pack(">I", 0x80010002) + asked[4 : 8 + length] + asked[8 + length : 12 + length]
+                interrupts, name = next(calls)
+                if interrupts:
+                    os.kill(os.getpid(), signal.SIGINT)
+                    interrupted.wait(60)
+                with suppress(OSError):
+                    connection.sendall(head + names(name))
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            with suppress(OSError):
+                while True:
+                    threading.Thread(target=answer, args=(server.accept()[0],), daemon=True).start()
+
+        threading.Thread(target=serve, daemon=True).start()
+        with HiveClient(f"thrift://127.0.0.1:{server.getsockname()[1]}") as client:
+            with pytest.raises(KeyboardInterrupt):
+                client.databases()
+            interrupted.set()
+            assert client.databases() == ["of the second call"]
+        server.shutdown(socket.SHUT_RDWR)
 
 
 @pytest.mark.parametrize(
