@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given
-from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from metastore.config.hocon import Document, document_of, parse_document, read_document
@@ -187,7 +186,6 @@ def test_not_hocon(text: str, message: str) -> None:
 
 
 @given(st.lists(fragments, max_size=12).map("".join))
-@hypothesis_settings(max_examples=150, deadline=None)
 def test_any_text_is_read_or_refused(text: str) -> None:
     """Whatever the text is, the answer is a document or a ConfigError."""
     with contextlib.suppress(ConfigError):

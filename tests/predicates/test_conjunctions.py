@@ -14,7 +14,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyiceberg.expressions import (
     AlwaysFalse,
@@ -100,7 +100,6 @@ def passes(node: Any, row: Mapping[str, Any]) -> bool:
     return COMPARISONS[type(node)](value, node.literal.value)
 
 
-@settings(max_examples=500, deadline=None)
 @given(condition=CONDITIONS)
 def test_the_same_rows_pass(condition: BooleanExpression) -> None:
     """For all values of the columns, nulls, NaN and lists among them."""

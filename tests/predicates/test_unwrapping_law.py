@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 import sqlglot
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyiceberg.expressions import AlwaysTrue
 from sqlglot import exp
@@ -130,7 +130,6 @@ def engine() -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 @pytest.mark.exhaustive
-@settings(max_examples=400, deadline=None)
 @given(text=CONDITIONS, tables=st.lists(rows(), min_size=1, max_size=4))
 def test_what_is_excluded_holds_no_row(engine: duckdb.DuckDBPyConnection, text: str, tables: list[pa.Table]) -> None:
     """In both dialects and with every zone or none; an excluded container is empty to DuckDB."""

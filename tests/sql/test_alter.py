@@ -353,7 +353,7 @@ def almost_right(draw: st.DrawFn) -> str:
     return " ".join(words)
 
 
-@settings(max_examples=120, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(almost_right())
 def test_whatever_is_said_only_our_errors_come_back(session: Session, action: str) -> None:
     """With the place; what happens to be a statement is one."""

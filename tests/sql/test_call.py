@@ -288,7 +288,7 @@ WORDS = st.sampled_from(
 )
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(
     st.one_of(
         st.text(max_size=60),
@@ -312,7 +312,7 @@ def test_any_text_is_run_or_refused(bare: Session, text: str) -> None:
         raise AssertionError(text) from error
 
 
-@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(st.text(max_size=30), st.integers(-(2**63), 2**63 - 1), st.lists(st.integers(-99, 99), max_size=4))
 def test_what_is_written_arrives(bare: Session, text: str, big: int, numbers: list[int]) -> None:
     """Any text with its quotes doubled, any integer, any list."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 from metastore.analyze.units.leaders import leaders_in
@@ -98,7 +98,6 @@ def assert_same(found: Total, expected: Total) -> None:
     assert found.alike == expected.alike
 
 
-@settings(max_examples=400)
 @given(exchanges())
 def test_an_exchange_gives_what_adding_up_does(exchange: tuple[list[Part], list[Part], list[Part]]) -> None:
     """Whatever goes and comes and is unknown: where an answer is given, it is that of all segments."""
@@ -109,7 +108,6 @@ def test_an_exchange_gives_what_adding_up_does(exchange: tuple[list[Part], list[
         assert_same(found, Total.sum_of([*stay, *come]))
 
 
-@settings(max_examples=200)
 @given(st.data())
 def test_many_exchanges_give_what_adding_up_does(data: st.DataObject) -> None:
     """One after the other, each on top of what the one before came to, and of what is stored of it."""

@@ -86,7 +86,7 @@ ENTRIES = st.builds(
     file_sequence_number=NUMBERS,
     data_file=FILES,
 )
-of_this_test = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+of_this_test = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def fields(record: Record) -> list[Any]:

@@ -78,7 +78,6 @@ def each_once(pages: Iterable[Objects]) -> list[tuple[str, int]]:
 
 
 @given(keys=KEYS, page=st.integers(6, 12), in_order=st.booleans(), answers=st.sampled_from([-1, 20]))
-@settings(max_examples=150)
 def test_it_is_the_sequential_listing(keys: dict[str, bool], page: int, in_order: bool, answers: int) -> None:
     """Whatever the keys are, whether or not a listing can begin at a key, and if every second request is refused."""
     valid = {key: has or not key.endswith("/") for key, has in keys.items() if "//" not in key}

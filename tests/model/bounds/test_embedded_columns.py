@@ -139,7 +139,6 @@ def partitions(draw: st.DrawFn) -> list[TableMetadataUnit]:
     return draw(st.permutations(units))
 
 
-@settings(max_examples=300, deadline=None)
 @given(some=st.lists(partitions(), min_size=1, max_size=3))
 def test_columns_of_data_files_say_what_their_json_says(some: list[list[TableMetadataUnit]]) -> None:
     """Every type, forms that do not fit (they are left to JSON), files together whose columns have other forms."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyiceberg.expressions import AlwaysTrue
 
@@ -84,7 +84,6 @@ def sorted_rows(tables: Sequence[pa.Table]) -> list[str]:
     return sorted(repr(row) for table in tables for row in table.to_pylist())
 
 
-@settings(max_examples=300, deadline=None)
 @given(
     some=st.lists(st.sampled_from("kl").flatmap(units), min_size=1, max_size=3),
     wanted=st.lists(st.sampled_from(FACTS.names), min_size=1, unique=True),
@@ -103,7 +102,6 @@ def test_facts_of_bytes_are_those_of_rows(some: list[list[TableMetadataUnit]], w
     assert sorted_rows(batches.tables(RowTest(AlwaysTrue()))) == sorted_rows(expected)
 
 
-@settings(max_examples=100, deadline=None)
 @given(own=units())
 def test_units_with_facts_only_do_not_change_what_planning_sees(own: list[TableMetadataUnit]) -> None:
     """Segments and partitions are neither files nor row groups."""

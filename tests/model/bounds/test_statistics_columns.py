@@ -209,7 +209,6 @@ def same_kind(one: object, other: object) -> bool:
 
 
 @pytest.mark.parametrize("of", sorted(VALUES))
-@settings(max_examples=100, deadline=None)
 @given(data=st.data())
 def test_arrays_decide_as_one_container_at_a_time_does(of: str, data: st.DataObject) -> None:
     """Every test over containers of every type: what is excluded."""
@@ -236,7 +235,6 @@ def test_arrays_decide_as_one_container_at_a_time_does(of: str, data: st.DataObj
         assert test.excludes(columns.take(shuffled)).tolist() == [right[place] for place in shuffled], node
 
 
-@settings(max_examples=100, deadline=None)
 @given(data=st.data())
 def test_text_beside_integers_is_excluded_only_as_an_integers_own_spelling(data: st.DataObject) -> None:
     """Engines cast the text; of one text alone it is known to what."""
@@ -252,7 +250,6 @@ def test_text_beside_integers_is_excluded_only_as_an_integers_own_spelling(data:
 
 
 @pytest.mark.parametrize("minor", ["TIMESTAMP", "DATE"])
-@settings(max_examples=100, deadline=None)
 @given(data=st.data())
 def test_parts_of_the_calendar_exclude_what_one_pair_of_bounds_does(minor: str, data: st.DataObject) -> None:
     """Months, quarters and days, in any zone or none."""
