@@ -18,12 +18,11 @@ from itertools import dropwhile, takewhile
 from typing import Any, Final
 
 import pyarrow as pa
-from pydantic import ValidationError as PydanticError
-from pyiceberg.exceptions import ValidationError
 from pyiceberg.table import Table, TableProperties
 
 from metastore.engines.engine import EngineFor
 from metastore.errors import StorageError
+from metastore.lake.iceberg.catalogs.catalog_errors import UNREADABLE
 from metastore.lake.iceberg.catalogs.file_system_catalog import FileSystemCatalog
 from metastore.lake.iceberg.catalogs.target import TargetTable
 from metastore.lake.stores.bounded_reading import table_metadata
@@ -161,7 +160,7 @@ def _is_of(table: Table, file: StoredFile) -> bool:
     """Whether the content says that the file is metadata of this table. Raises StorageError."""
     try:
         return table_metadata(table.io.new_input(file.location)).table_uuid == table.metadata.table_uuid
-    except (FileNotFoundError, ValueError, PydanticError, ValidationError, EOFError):
+    except (FileNotFoundError, *UNREADABLE):
         return False
     except OSError as error:
         raise StorageError(f"cannot read {file.location}: {error}") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections import Counter
 from collections.abc import Callable
@@ -18,7 +19,7 @@ from support.integrity_site import Site
 
 from metastore.components.metastore import Metastore
 from metastore.config.settings import Settings
-from metastore.errors import StorageError
+from metastore.errors import FormatError, StorageError
 from metastore.lake.stores.pointer_store import LocalPointers
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.session import connect
@@ -92,17 +93,26 @@ def test_any_damage(make_site: Callable[..., Site], data: st.DataObject) -> None
             assert not whole or is_only_the_empty_one
 
 
-def test_damaged_versions_are_moved_aside(site: Site) -> None:
-    """To a folder beside the components, under their names and with their content; the next commit goes on."""
+@pytest.mark.parametrize("damage", ["{}", "null", "[" * 50_000, '"properties":null', '"schemas":1', '"snapshots":[[]]'])
+def test_damaged_versions_are_moved_aside(site: Site, damage: str) -> None:
+    """To a folder beside the components, under their names and with their content; the next commit goes on.
+
+    Whatever JSON a version file holds, reading it says that it is damaged, and so does the check.
+    """
     newest = site.metadata / "v4.metadata.json"
-    newest.write_text("{}")
+    if damage[0] == '"':
+        damage = json.dumps({**json.loads(newest.read_text()), **json.loads(f"{{{damage}}}")})
+    newest.write_text(damage)
+    with pytest.raises(FormatError, match="is not the metadata of an Iceberg table"):
+        site.tables()
     with site.session() as ms:
+        assert [(finding.severity, finding.subject) for finding in ms.check().findings] == [("error", "tables")]
         report = ms.repair()
     [done] = report.components
     assert (done.name, done.version, list(done.aside), done.hint) == ("tables", 3, ["v4.metadata.json"], 3)
     assert report.moved_to is not None
     assert Path(report.moved_to).parent == site.folder / "m/damaged"
-    assert (Path(report.moved_to) / "tables/v4.metadata.json").read_text() == "{}"
+    assert (Path(report.moved_to) / "tables/v4.metadata.json").read_text() == damage
     assert site.tables() == {"a", "b"}
     with site.session() as ms:
         assert ms.repair().components == ()

@@ -79,12 +79,13 @@ def test_young_files_stay_and_all_that_came_after_them(written: Site) -> None:
     assert len(versions(written)) == 6
 
 
-def test_files_of_others_stay(written: Site) -> None:
+@pytest.mark.parametrize("strange_json", [{}, [], {"properties": None}])
+def test_files_of_others_stay(written: Site, strange_json: Any) -> None:
     """Metadata of another table, what is no metadata, and what a writer made for a version that is still to come."""
     first, second = versions(written)[:2]
     other = json.loads(first.read_text()) | {"table-uuid": "00000000-0000-4000-8000-000000000000"}
     first.write_text(json.dumps(other))
-    second.write_text("{}")
+    second.write_text(json.dumps({**other, **strange_json} if strange_json else strange_json))
     ahead = folder(written) / "00999-00000000-0000-4000-8000-000000000000.metadata.json"
     strange = folder(written) / "notes.metadata.json"
     for path in (ahead, strange):

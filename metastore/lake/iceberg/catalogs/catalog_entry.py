@@ -50,10 +50,6 @@ from metastore.lake.stores.locations import is_local
 from metastore.lake.stores.opening import open_store
 from metastore.redaction import showable
 
-_ODD_JSON: Final = (TypeError, AttributeError, LookupError)
-"""Errors of reading JSON that does not have the structure of table metadata."""
-
-
 _NUMBERED: Final = re.compile(r"(\d+)-[0-9a-f-]{36}(?:\.gz)?\.metadata\.json(?:\.gz)?")
 """Metadata files of catalogs that keep the pointer elsewhere: the name starts with the version's number."""
 
@@ -295,7 +291,7 @@ def _unknown_types(source: CatalogSource, identifier: Identifier) -> Mapping[str
         document = newest_document(source, identifier)
         return unknown_types(document.content) if document else {}
     except Exception as error:
-        if not of_a_catalog(error) and not isinstance(error, (MetastoreError, *UNREADABLE, *_ODD_JSON)):
+        if not of_a_catalog(error) and not isinstance(error, (MetastoreError, *UNREADABLE)):
             raise
         return {}
 

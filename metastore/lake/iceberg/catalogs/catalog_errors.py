@@ -32,7 +32,10 @@ from metastore.redaction import showable, without_secrets
 _LIBRARIES: Final = frozenset(
     {"botocore", "fb303", "google", "hive_metastore", "psycopg2", "pyiceberg", "requests", "sqlalchemy", "thrift"}
 )
-UNREADABLE: Final = (ValueError, TypeError, ValidationError, EOFError, gzip.BadGzipFile, zlib.error)
+UNREADABLE: Final = (
+    *(ValueError, TypeError, AttributeError, LookupError, RecursionError, ValidationError),
+    *(EOFError, gzip.BadGzipFile, zlib.error),
+)
 """Errors of PyIceberg for a file that is not table metadata: from JSON, from its fields, and from decompression."""
 
 _REFUSALS: Final = (

@@ -25,7 +25,7 @@ def read_document(io: FileIO, location: str) -> Mapping[str, Any]:
         found = json.loads(gunzip(content, location, limit) if is_packed else content)
     except FileNotFoundError:
         raise
-    except (ValueError, EOFError, zlib.error) as error:
+    except (ValueError, RecursionError, EOFError, zlib.error) as error:
         raise FormatError(f"{location} is not the metadata of an Iceberg table: {error}") from error
     except OSError as error:
         raise StorageError(f"cannot read the metadata file {location}: {error_text(error)}") from error
