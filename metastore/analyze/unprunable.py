@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from metastore.lake.formats.bounds_from_data import BoundsFrom
 from metastore.lake.formats.names import FORMATS, PARQUET, WITH_FOOTERS
-from metastore.model.column_path import ColumnPath, is_among, quote
+from metastore.model.column_path import ColumnPath, is_among, quote, sql_name
 from metastore.model.drill_types import DrillType, parse_type
 from metastore.model.elements import elements_of
 from metastore.model.statistics import ColumnStatistics
@@ -16,16 +16,17 @@ from metastore.model.tuple_schema import DIRECTORY, DOUBTED, LOGICAL_TYPE, Tuple
 def columns_without_bounds(
     schema: TupleSchema, statistics: Mapping[str, str], bounds: BoundsFrom, format_: str
 ) -> dict[str, str]:
-    """Maps each column with values but without bounds to the reason. Columns of directories can always skip files.
+    """Maps each column with values but without bounds, as SQL names it, to the reason.
 
-    ``statistics`` are the table's, by quoted path; ``bounds`` says where its last ANALYZE took bounds from.
+    Columns of directories can always skip files. ``statistics`` are the table's, by quoted path; ``bounds`` says where
+    its last ANALYZE took bounds from.
     """
     found: dict[str, str] = dict(schema.left_out)
     of_directories = {column.name for column in schema.columns if DIRECTORY in column.properties}
     for path, type_ in schema.leaves():
         if path[0] in of_directories:
             continue
-        name = ".".join(path)
+        name = sql_name(path)
         if parse_type(type_).parts:
             if (why := _why_not_by_elements(path, parse_type(type_), statistics)) is not None:
                 found[name] = why
@@ -58,4 +59,4 @@ def _why_not_by_elements(path: ColumnPath, container: DrillType, statistics: Map
     known = [ColumnStatistics.from_json(statistics[key]) for key in inside if key in statistics]
     if any(one.all_null or one.min is not None for one in known):
         return None
-    return f"the files lack bounds of what it holds; ANALYZE … BOUNDS ({'.'.join(path)}) reads its data"
+    return f"the files lack bounds of what it holds; ANALYZE … BOUNDS ({sql_name(path)}) reads its data"

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from metastore.errors import FormatError, InvalidRequestError
+from metastore.ground.quoting import quote_for_spark
 
 ColumnPath = tuple[str, ...]
 
@@ -69,6 +70,11 @@ def is_among(path: ColumnPath, columns: Iterable[ColumnPath]) -> bool:
 def quote(path: ColumnPath) -> str:
     """The back-quoted form of ``path``: segments ``a`` and ``b.c`` give ```a`.`b.c```."""
     return ".".join(map(quoted_name, path))
+
+
+def sql_name(path: ColumnPath) -> str:
+    """``path`` as a user types it in SQL: only segments that are no plain words are in backquotes."""
+    return ".".join(name if name.isidentifier() else quote_for_spark(name) for name in path)
 
 
 def quoted_name(name: str) -> str:

@@ -20,7 +20,7 @@ from metastore.errors import NotFoundError
 from metastore.ground.epoch import moment_of_millis
 from metastore.lake.formats.names import PARQUET
 from metastore.model.bounds.units import FILE_COUNT, ROW_COUNT
-from metastore.model.column_path import parse, quote
+from metastore.model.column_path import parse, quote, sql_name
 from metastore.model.identity import TableInfo
 from metastore.model.statistics import ColumnStatistics, Value
 from metastore.model.statistics_json import read_column_holders, read_level, read_row_count
@@ -270,7 +270,7 @@ def _columns(unit: Mapping[str, Any]) -> Iterable[ColumnSummary]:
             max_exact=known.max_exact,
             rows=known.rows,
             distinct=distinct,
-            cannot_prune=reasons.get(".".join(parse(key))),
+            cannot_prune=reasons.get(sql_name(parse(key))),
             histogram=histogram,
         )
 

@@ -17,6 +17,7 @@ from metastore.config.settings import Settings
 from metastore.errors import FormatError, InvalidRequestError
 from metastore.model.statistics import ColumnStatistics
 from metastore.model.vocabulary import MetadataType
+from metastore.overview.tables import describe
 from metastore.session import Session, connect
 
 TABLE = "dfs.lake.t"
@@ -204,6 +205,17 @@ def test_what_was_asked_for_is_kept_up_for_new_files(lake: Lake) -> None:
     assert lake.statistics("ts", "FILE") == increment
 
 
+def test_columns_whose_data_is_read_add_up(lake: Lake) -> None:
+    """Columns that a later ANALYZE names join those named before, for new files too."""
+    table = pa.table({"x": [1.0, 2.0], "y": [3.0, 4.0], "z": [5.0, 6.0]})
+    lake.write("1.parquet", table, write_statistics=False)
+    lake.session.analyze(TABLE, bounds=["x"])
+    assert list(lake.session.analyze(TABLE, bounds=["y"]).without_bounds) == ["z"]
+    lake.write("2.parquet", table, write_statistics=False)
+    assert list(lake.session.analyze(TABLE).without_bounds) == ["z"]
+    assert [each["max"] for each in lake.statistics("x", "FILE") + lake.statistics("y", "FILE")] == [2, 2, 4, 4]
+
+
 def test_statistics_asked_for_later_bring_bounds_too(lake: Lake) -> None:
     """The column is read for them anyway; one that has bounds is not measured again."""
     lake.write("1.parquet", months(1, 2), write_statistics=False)
@@ -231,6 +243,22 @@ def test_sql_names_columns_and_sources(lake: Lake) -> None:
         [row] = lake.session.sql(statement).to_pylist()
         assert row["notes"] == []
         assert lake.statistics("ts")[0]["max"] == dt.datetime(2024, 2, 25), statement
+
+
+def test_the_advice_can_be_typed_for_columns_of_any_name(lake: Lake) -> None:
+    """A name with a dot is no field of a struct; and ``describe`` gives the reason to the right one of the two."""
+    named = {name: [1.0, 2.0] for name in ("a.b", "x y", "q`q", 'd"d', "back\\slash", "order", "1")}
+    inside = pa.array([{"b": 1.0, "b.c": 2.0}, None])
+    lake.write("1.parquet", pa.table({**named, "a": inside, "li.st": [[1.0], [2.0]]}), write_statistics=False)
+    reasons = lake.session.analyze(TABLE).without_bounds
+    assert len(reasons) == len(named) + 3
+    advised = {name: reason[reason.index("BOUNDS (") + 8 : reason.rindex(")")] for name, reason in reasons.items()}
+    lake.session.sql(f"ANALYZE TABLE {TABLE} BOUNDS ({advised['a.b']})")
+    cannot = [(column.name, column.max) for column in describe(lake.session, TABLE).columns if column.cannot_prune]
+    assert ("a.b", None) in cannot
+    assert len(cannot) == len(reasons) - 1
+    [row] = lake.session.sql(f"ANALYZE TABLE {TABLE} BOUNDS ({', '.join(advised.values())})").to_pylist()
+    assert row["notes"] == []
 
 
 def test_a_workspace_says_where_bounds_come_from(tmp_path: Path) -> None:

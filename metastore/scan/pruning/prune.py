@@ -20,7 +20,7 @@ from pyiceberg.expressions import AlwaysTrue, BooleanExpression
 from metastore.errors import InvalidRequestError
 from metastore.model.bounds.unit_columns import CodedTexts
 from metastore.model.bounds.units import UNIT_COLUMNS, UNIT_TYPES, of_kind
-from metastore.model.column_path import ColumnPath, quote
+from metastore.model.column_path import ColumnPath, quote, sql_name
 from metastore.model.column_path import parse as parse_path
 from metastore.model.drill_types import DrillType, parse_type
 from metastore.model.mapping.filters import balance
@@ -205,7 +205,7 @@ def _doubted_footers(schema: TupleSchema, columns: Iterable[str]) -> Iterator[st
         column = schema.by_name.get(path[0])
         doubt = None if column is None else column.leaf_property(DOUBTED, path)
         if doubt is not None:
-            yield f"{'.'.join(path)}: {doubt}; ANALYZE … BOUNDS ({'.'.join(path)}) reads the data of such files"
+            yield f"{sql_name(path)}: {doubt}; ANALYZE … BOUNDS ({sql_name(path)}) reads the data of such files"
 
 
 @dataclass(frozen=True)
