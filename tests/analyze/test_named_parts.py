@@ -25,9 +25,9 @@ STEP = st.dictionaries(st.sampled_from(FILES), st.none() | st.sampled_from(range
 LEVELS = ["PARTITION", "FILE", "ROW_GROUP"]
 
 
-def open_session(folder: Path) -> Session:
-    """A session of the plugin ``lake``, whose table ``lake.w.t`` is the folder ``t``."""
-    plugin = {"type": "file", "connection": str(folder), "workspaces.w.location": "/"}
+def open_session(folder: Path, workspace: str = "/") -> Session:
+    """A session of the plugin ``lake``, whose table ``lake.w.t`` is the folder ``t`` of the ``workspace``."""
+    plugin = {"type": "file", "connection": str(folder), "workspaces.w.location": workspace}
     location = {"base_path": str(folder.parent), "relative_path": f"{folder.name}-metastore"}
     base = {"iceberg.location": location, "engine.kind": "local", "storage.lake": plugin}
     return connect(Settings.from_mapping({"drill.metastore": base}, environ={}))
@@ -241,6 +241,18 @@ class TestLaw:
             session.analyze("lake.w.t", paths=["k=1/a.parquet"])
         assert session.analyze("lake.w.t", partitions={"k": "1"}).segments_written == 1
         assert session.analyze("lake.w.t").status == "up to date"
+
+    def test_a_table_that_moved_is_analyzed_whole(self, session: Session, lake: Lake) -> None:
+        """The files of the rest are not where its metadata says."""
+        moved = lake.root.parent / "new" / "t"
+        moved.parent.mkdir()
+        lake.root.rename(moved)
+        with open_session(lake.root.parent, "/new") as now:
+            for part in ({"partitions": {"k": "1"}}, {"paths": ["k=1/a.parquet"]}):
+                with pytest.raises(InvalidRequestError, match=f"it has moved from {lake.root}; analyze it whole"):
+                    now.analyze("lake.w.t", **part)
+            assert now.analyze("lake.w.t").new == len(FILES)
+            assert now.analyze("lake.w.t", partitions={"k": "1"}).status == "up to date"
 
     def test_a_stream_s_table_takes_no_paths(self, session: Session, lake: Lake) -> None:
         """Its log says which files count."""

@@ -7,10 +7,12 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
+from urllib.parse import urlsplit
 
 import pyarrow as pa
 import pytest
 from support.lake_folder import Lake
+from support.tables_of_kinds import make_tables, settings_of_kinds
 from support.unit_rows import Units
 
 from metastore.analyze.request import AnalyzeRequest
@@ -21,12 +23,13 @@ from metastore.analyze.tasks.segments import make_segments
 from metastore.components.metastore import Metastore
 from metastore.components.operations.read import Read
 from metastore.engines.engine import Capabilities, Engine, ResultsTooLargeError
-from metastore.errors import FormatError, InvalidRequestError, NotFoundError
+from metastore.errors import FormatError, InvalidRequestError, NotFoundError, StorageError
 from metastore.lake.formats.source_file import SourceFile
 from metastore.model.identity import TableInfo
 from metastore.model.statistics_json import read_holders
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import MetadataType
+from metastore.session import connect
 from metastore.sources.source_table import SourceTable
 
 TABLE = TableInfo("dfs", "tmp", "t")
@@ -327,6 +330,39 @@ def test_drop_forgets_the_table(lake: Lake, run: Callable[..., AnalyzeResult], m
     with pytest.raises(NotFoundError, match=r"dfs\.tmp\.t"):
         drop_metadata(metastore.tables, TABLE)
     assert Path(path).exists()
+
+
+def test_drop_needs_no_file_of_the_metadata(
+    lake: Lake, run: Callable[..., AnalyzeResult], metastore: Metastore
+) -> None:
+    """Where data files of the component are lost, dropping is the way to analyze the table anew."""
+    lake.write("d/a.parquet", {"x": [1]})
+    run()
+    for file in Path(urlsplit(metastore.tables.metadata.location or "").path).rglob("*.parquet"):
+        file.unlink()
+    with pytest.raises(StorageError):
+        run()
+    assert drop_metadata(metastore.tables, TABLE)
+    assert run().new == 1
+
+
+def test_metadata_that_its_keeper_brings_is_not_made_here(tmp_path: Path) -> None:
+    """Bounds, statistics and parts of a table of Iceberg or Delta are refused, and nothing is stored."""
+    with connect(settings_of_kinds(tmp_path)) as session:
+        make_tables(session, tmp_path)
+        for table, kept_as in (("lake.db.full", "ICEBERG"), ("delta.w.full", "DELTA")):
+            for request, told in (
+                ({"bounds": ["b"]}, f"{kept_as}: its bounds come with its metadata; leave BOUNDS out"),
+                ({"statistics": True}, f"{kept_as}: its statistics come with its metadata"),
+                ({"paths": ["a.parquet"]}, "it was not analyzed before; analyze it whole"),
+            ):
+                with pytest.raises(InvalidRequestError, match=told):
+                    session.analyze(table, **request)
+            assert stored(session.metastore).num_rows == 0
+            session.analyze(table)
+            with pytest.raises(InvalidRequestError, match="its catalog says which files it has; analyze it whole"):
+                session.analyze(table, paths=["a.parquet"])
+            session.drop_metadata(table)
 
 
 def test_progress_counts_footers(lake: Lake, run: Callable[..., AnalyzeResult]) -> None:

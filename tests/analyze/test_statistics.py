@@ -199,13 +199,20 @@ def test_a_sample_reads_some_row_groups_and_bounds_nothing(
 
 
 def test_requests_that_contradict_themselves_are_refused(run: Callable[..., AnalyzeResult], lake: Lake) -> None:
-    """A sample of nothing, a sample for nothing, a format and a schema that there are not."""
+    """A sample of nothing, a sample for nothing, a format that there is not, and schemas that mean no columns."""
     lake.write("a.parquet", {"x": [1]})
     for request, told in (
         ({"sample": 5}, "name their columns"),
         ({"sample": 0, "statistics": True}, "0 percent"),
         ({"format": "xml"}, "no format"),
         ({"schema": "a"}, "declares no columns"),
+        ({"schema": ""}, "declares no columns"),
+        ({"schema": "x BIGINT, x DOUBLE"}, "names x more than once"),
+        ({"schema": "s STRUCT<`a` INT, `a` INT>"}, "names a more than once"),
+        ({"schema": "x ARRAY"}, "ARRAY is no type"),
+        ({"schema": "x MAP<VARCHAR>"}, "is no type"),
+        ({"schema": "x DECIMAL(77)"}, "1 to 76 digits"),
+        ({"schema": "x ARRAY<DECIMAL(3, 5)>"}, "its scale is at most its precision"),
         ({"schema": "a BLOB"}, "BLOB"),
         ({"schema": "x BOOLEAN"}, "files hold BIGINT"),
     ):
