@@ -18,7 +18,7 @@ import pytest
 
 from metastore.components.metastore import Metastore, MetastoreRegistry
 from metastore.config.settings import Settings
-from metastore.errors import ConfigError
+from metastore.errors import ConfigError, FormatError
 from metastore.ground.clock import Clock
 from metastore.model.table_unit import TableMetadataUnit
 from metastore.model.vocabulary import MetadataType
@@ -115,6 +115,39 @@ class TestMetastore:
             assert not (tmp_path / "data").exists()
             metastore.tables.modify().overwrite([unit()]).execute()
         assert list((tmp_path / "data/m/tables/dfs/tmp/nation").glob("*.parquet"))
+
+    @pytest.mark.parametrize(
+        ("change", "told"),
+        [
+            ({"format-version": 3, "next-row-id": 0}, "has format version 3; versions 1 and 2 can be used"),
+            (
+                {"partition-specs": [{"spec-id": 0, "fields": []}]},
+                "is partitioned by nothing, but component tables needs",
+            ),
+        ],
+    )
+    def test_a_table_of_another_form_is_left_alone(
+        self,
+        settings: Settings,
+        metastore: Metastore,
+        unit: MakeUnit,
+        tmp_path: Path,
+        change: dict[str, object],
+        told: str,
+    ) -> None:
+        """At a component's place may be a table that another program changed: it is not read, and not written to."""
+        metastore.tables.modify().overwrite([unit("a")]).execute()
+        newest = max((tmp_path / "metastore/tables/metadata").glob("v*.metadata.json"))
+        newest.write_text(json.dumps({**json.loads(newest.read_text()), **change}))
+        before = sorted(tmp_path.rglob("*"))
+        with Metastore.open(settings) as opened:
+            with pytest.raises(FormatError, match=told):
+                opened.tables.read().metadata_types(MetadataType.ALL).execute()
+            with pytest.raises(FormatError, match=told):
+                opened.tables.modify().overwrite([unit("b")]).execute()
+            with pytest.raises(FormatError, match=told):
+                opened.tables.initialize()
+        assert sorted(tmp_path.rglob("*")) == before
 
 
 class TestPickle:
