@@ -19,7 +19,6 @@ from typing import Any, Final, cast
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from pyarrow import fs
@@ -28,6 +27,7 @@ from metastore.errors import FormatError, NotFoundError, StorageError
 from metastore.ground.threads import Threads
 from metastore.lake.formats.file_format import Opening
 from metastore.lake.formats.names import PARQUET, format_record
+from metastore.lake.formats.orc.orc_times import in_microseconds, type_in_microseconds
 from metastore.lake.formats.parquet.bloom_filters import Probes
 from metastore.lake.formats.parquet.element_bounds import ElementProbe
 from metastore.lake.formats.parquet.int96_moments import require_moments
@@ -37,6 +37,7 @@ from metastore.lake.stores.arrow import open_location
 from metastore.lake.stores.read_errors import reading_file
 from metastore.model.tuple_schema import TupleSchema
 from metastore.predicates.arrow_filter import RowFilter
+from metastore.scan.arrow_types import has_nanoseconds
 from metastore.scan.found_columns import FoundColumns, naming, read_file_found
 from metastore.scan.parquet_parts import AcceptedPart, accepted_part, fragments, probe_row_groups
 from metastore.scan.plan import ScanFile
@@ -155,7 +156,7 @@ def _told_rows(chunk: ReadChunk) -> Iterator[pa.RecordBatch]:
             rows = whole if where is None else whole.filter(where.expression)
             if rows.num_rows:
                 chosen = rows.select(list(chunk.columns))
-                yield chosen if chunk.types is None else chosen.cast(chunk.types, safe=False)
+                yield chosen if chunk.types is None else in_types(chosen, chunk.types)
     except StorageError as error:
         if isinstance(error.__cause__, FileNotFoundError):
             raise NotFoundError(f"{error}; it is gone since the scan was planned, plan it again") from error
@@ -361,9 +362,7 @@ class _FileReader:
 def in_types(rows: pa.RecordBatch, types: pa.Schema) -> pa.RecordBatch:
     """Cast ``rows`` to ``types``; nanoseconds are rounded down, while Arrow's cast rounds toward 1970."""
     columns = [
-        pc.floor_temporal(column, unit="microsecond")
-        if pa.types.is_timestamp(column.type) and column.type.unit == "ns"
-        else column
+        in_microseconds(column, type_in_microseconds(column.type)) if has_nanoseconds(column.type) else column
         for column in rows.columns
     ]
     return pa.RecordBatch.from_arrays(columns, schema=rows.schema).cast(types, safe=False) if columns else rows

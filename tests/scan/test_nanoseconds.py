@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from support.scan_lake import TABLE, Lake
+
+from metastore.config.settings import Settings
+from metastore.scan.rows import in_types, read_rows
+from metastore.session import connect
 
 SECOND: Final = 1_704_067_200_000_000_000
 """2024-01-01 00:00:00 UTC in nanoseconds since 1970."""
@@ -124,3 +130,43 @@ def test_beside_microseconds_a_constant_is_cut_as_spark_cuts_it(
 ) -> None:
     """Spark has no finer one."""
     assert sorted(fine_lake.scan(where, ["k"]).to_arrow()["k"].to_pylist()) == expected
+
+
+def test_readers_of_microseconds_get_earlier_ones(tmp_path: Path) -> None:
+    """Those of Spark: before 1970 too, and alike from files and from a table of Iceberg."""
+    ticks = [1_001, -999, None, -1_000]
+    catalog = {"type": "sql", "uri": f"sqlite:///{tmp_path}/c.db", "warehouse": f"file://{tmp_path}"}
+    settings = {
+        "drill.metastore.iceberg.location.base_path": f"{tmp_path}/store",
+        "drill.metastore.catalogs.prod": catalog,
+        "drill.metastore.storage.lake": {"type": "iceberg", "catalog": "prod"},
+        "drill.metastore.storage.dfs.workspaces.tmp.location": str(tmp_path),
+    }
+    (tmp_path / "t").mkdir()
+    pq.write_table(pa.table({"t": pa.array(ticks, pa.timestamp("ns"))}), tmp_path / "t/1.parquet")
+    with connect(Settings.from_mapping(settings, environ={})) as session:
+        session.analyze(TABLE)
+        session.sql("CREATE SCHEMA prod.db")
+        session.sql("CREATE TABLE prod.db.t (t TIMESTAMP_NS) WITH (format_version = 3)")
+        session.sql(f"INSERT INTO prod.db.t SELECT t FROM {TABLE}")
+        for table in (TABLE, "lake.db.t"):
+            chunk = replace(session.tables.scan(table).chunk, types=pa.schema([("t", pa.timestamp("us"))]))
+            read = pa.Table.from_batches(read_rows(chunk))
+            assert read["t"].cast(pa.int64()).to_pylist() == [1, -1, None, -1], table
+
+
+@pytest.mark.parametrize("first", range(5))
+def test_parts_of_columns_are_rounded_down_too(first: int) -> None:
+    """Also in a slice of a batch."""
+
+    def columns(unit: Any, times: Sequence[int | None]) -> pa.RecordBatch:
+        type_ = pa.timestamp(unit)
+        part = pa.struct([("t", type_)])
+        inside: list[Any] = [None if each is None else {"t": each} for each in times]
+        lists = [each and [each, None] for each in inside]
+        maps = [each and [("a", each["t"])] for each in inside]
+        whole = {"s": pa.array(inside, part), "l": pa.array(lists, pa.list_(part))}
+        return pa.record_batch({**whole, "m": pa.array(maps, pa.map_(pa.string(), type_))})
+
+    fine, coarse = columns("ns", [1_001, -999, None, -1_000, 999]), columns("us", [1, -1, None, -1, 0])
+    assert in_types(fine.slice(first), coarse.schema).equals(coarse.slice(first))

@@ -48,7 +48,7 @@ def type_in_microseconds(type_: Any) -> Any:
 
 
 def in_microseconds(values: Any, type_: Any) -> Any:
-    """Returns an array of an ORC file in ``type_``, a result of :func:`type_in_microseconds`.
+    """Returns an array in ``type_``, a result of :func:`type_in_microseconds`.
 
     Times are rounded down.
     """
@@ -61,8 +61,10 @@ def in_microseconds(values: Any, type_: Any) -> Any:
         fields = [type_.field(place) for place in range(type_.num_fields)]
         parts = [in_microseconds(values.field(place), field.type) for place, field in enumerate(fields)]
         return pa.StructArray.from_arrays(parts, fields=fields, mask=null)
+    # A copy: Arrow takes no mask beside a slice of offsets.
+    offsets = values.offsets if null is None else pc.add(values.offsets, 0)
     if pa.types.is_map(type_):
         keys, items = (in_microseconds(values.keys, type_.key_type), in_microseconds(values.items, type_.item_type))
-        return map_array(values.offsets, keys, items, type_, null)
+        return map_array(offsets, keys, items, type_, null)
     listed: Any = pa.ListArray.from_arrays
-    return listed(values.offsets, in_microseconds(values.values, type_.value_type), type_, mask=null)
+    return listed(offsets, in_microseconds(values.values, type_.value_type), type_, mask=null)
