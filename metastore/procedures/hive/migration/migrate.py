@@ -16,9 +16,8 @@ from typing import Final, Literal
 import pyarrow as pa
 from pyiceberg.io.pyarrow import PyArrowFileIO
 
-from metastore.errors import FormatError, MetastoreError, OutcomeUnknownError, ProcedureError, StorageError
-from metastore.lake.iceberg.catalogs.catalog_errors import UNREADABLE, error_text
-from metastore.lake.stores.bounded_reading import table_metadata
+from metastore.errors import MetastoreError, OutcomeUnknownError, ProcedureError, StorageError
+from metastore.lake.iceberg.catalogs.metadata_json import read_metadata
 from metastore.procedures.hive.migration.backup import BACKUP_FILE, BACKUP_PROPERTY, Backup
 from metastore.procedures.hive.migration.backup_table import drop_kept_table, keep_table
 from metastore.procedures.hive.migration.reader_warnings import files_with_int96, warnings_of
@@ -163,13 +162,9 @@ def backup_of(properties: Mapping[str, str], metadata_location: str) -> str | No
     Raises FormatError, StorageError.
     """
     try:
-        found = table_metadata(PyArrowFileIO(dict(properties)).new_input(metadata_location))
+        return read_metadata(PyArrowFileIO(dict(properties)), metadata_location).properties.get(BACKUP_PROPERTY)
     except OSError as error:
         raise StorageError(f"cannot read {metadata_location}: {error}") from error
-    except UNREADABLE as error:
-        place = metadata_location or "nothing"
-        raise FormatError(f"{place} is no metadata of an Iceberg table: {error_text(error)}") from error
-    return found.properties.get(BACKUP_PROPERTY)
 
 
 def _rewritten(migration: Migration, fragments: pa.Table) -> frozenset[int]:
