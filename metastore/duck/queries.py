@@ -153,11 +153,11 @@ class Duck:
     def _told_apart(
         self, schema: pa.Schema, batches: Callable[[], Iterator[pa.RecordBatch]]
     ) -> tuple[pa.Schema, Callable[[], Iterator[pa.RecordBatch]]]:
-        """Returns the rows with column names that differ in more than case.
+        """Returns the rows with column names that differ in more than case, none of them empty.
 
         DuckDB would otherwise rename columns silently.
         """
-        taken: set[str] = set()
+        taken = {""}
         every = {name.lower() for name in schema.names}
         fields: list[Any] = []
         for field in schema:

@@ -258,6 +258,10 @@ class _Creation:
 
     def _schema(self, columns: pa.Schema, token: Token) -> Schema:
         """Returns the table's columns for those of the query, which begins at ``token``."""
+        if "" in columns.names:
+            raise self._cursor.statement.error(
+                "the query returns a column without a name: name all, as in FROM t AS t(a, b)", token
+            )
         try:
             return schema_of_columns(columns, self._made.format_version)
         except (TypeError, ValueError, UnsupportedPyArrowTypeException) as error:
