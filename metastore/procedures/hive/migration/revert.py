@@ -32,8 +32,8 @@ from metastore.errors import (
     ProcedureError,
     StorageError,
 )
-from metastore.lake.iceberg.catalogs.catalog_errors import UNREADABLE, error_text
-from metastore.lake.stores.bounded_reading import ReadLimits, table_metadata
+from metastore.lake.iceberg.catalogs.metadata_json import read_metadata
+from metastore.lake.stores.bounded_reading import ReadLimits
 from metastore.procedures.hive.migration.backup import BACKUP_FILE, BACKUP_PROPERTY, Backup
 from metastore.procedures.hive.migration.staging import HIDDEN_FOLDER
 from metastore.procedures.hive.migration.switch import alter_if, next_ddl_time, remove_files, remove_folder
@@ -266,11 +266,9 @@ def _is_inside(folder: str, file: str) -> bool:
 def _metadata(reversion: Reversion, table: HiveTable) -> TableMetadata:
     place = table.parameters.get(METADATA_LOCATION, "")
     try:
-        return table_metadata(reversion.io.new_input(place))
+        return read_metadata(reversion.io, place)
     except OSError as error:
         raise StorageError(f"cannot read {place}, the metadata of {table}: {error}") from error
-    except UNREADABLE as error:
-        raise FormatError(f"{place}, the metadata of {table}, is damaged: {error_text(error)}") from error
 
 
 def _files_written(reversion: Reversion, metadata: TableMetadata) -> Iterator[str]:
