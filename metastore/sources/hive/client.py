@@ -282,11 +282,12 @@ class HiveClient:
         with self._turn:
             if self._client is not None:
                 # The other side may have closed a kept connection; then a new one is tried.
-                with suppress(*_BROKEN):
+                with suppress(*_BROKEN), self._closed_if_broken():
                     return self._result(action, call, arguments)
             self._connect(action)
             try:
-                return self._result(action, call, arguments)
+                with self._closed_if_broken():
+                    return self._result(action, call, arguments)
             except _BROKEN as error:
                 raise StorageError(
                     f"the Hive Metastore at {self.uri} failed to {action}: {_error_text(error)}"
@@ -297,15 +298,30 @@ class HiveClient:
             # A dead connection is detected before the call, because a call that changes something is sent only once.
             self._ask_again_if_broken("answer", "getStatus")
             try:
-                return self._result(action, call, arguments)
+                with self._closed_if_broken():
+                    return self._result(action, call, arguments)
             except _BROKEN as error:
                 raise OutcomeUnknownError(
                     f"the Hive Metastore at {self.uri} did not answer the request to {action} ({_error_text(error)}); "
                     "it may have done it: check before you try again"
                 ) from error
 
+    @contextmanager
+    def _closed_if_broken(self) -> Iterator[None]:
+        """Within, the connection is closed by any error that is no answer of the service, and by an interrupt.
+
+        An answer that is still to come would be taken for that of the next call.
+        """
+        try:
+            yield
+        except MetastoreError:
+            raise
+        except BaseException:
+            self.close()
+            raise
+
     def _result(self, action: str, call: str, arguments: Sequence[object]) -> Any:
-        """Returns the call's result. Maps errors of the service; after any other error, the connection is closed."""
+        """Returns the call's result. Maps errors of the service; errors of the connection pass unchanged."""
         try:
             return getattr(self._client, call)(*arguments)
         except (NoSuchObjectException, NoSuchLockException, UnknownDBException) as error:
@@ -320,9 +336,6 @@ class HiveClient:
             raise StorageError(f"the Hive Metastore cannot {action}: {_error_text(error)}") from error
         except (InvalidOperationException, InvalidObjectException) as error:
             raise InvalidRequestError(f"the Hive Metastore refuses to {action}: {_error_text(error)}") from error
-        except BaseException:
-            self.close()  # an answer that is still to come would be taken for that of the next call
-            raise
 
     def _connect(self, action: str) -> None:
         """Connect to the first server that answers; StorageError lists why each did not."""
