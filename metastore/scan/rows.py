@@ -26,8 +26,8 @@ from pyarrow import fs
 from metastore.errors import FormatError, NotFoundError, StorageError
 from metastore.ground.threads import Threads
 from metastore.lake.formats.file_format import Opening
+from metastore.lake.formats.microseconds import in_microseconds, type_in_microseconds
 from metastore.lake.formats.names import PARQUET, format_record
-from metastore.lake.formats.orc.orc_times import in_microseconds, type_in_microseconds
 from metastore.lake.formats.parquet.bloom_filters import Probes
 from metastore.lake.formats.parquet.element_bounds import ElementProbe
 from metastore.lake.formats.parquet.int96_moments import require_moments

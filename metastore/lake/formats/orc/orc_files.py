@@ -14,9 +14,10 @@ from pyarrow import orc
 
 from metastore.errors import FormatError
 from metastore.lake.formats.file_format import FileData, FileFormat, FooterStatistics, Names, Opening, Source
+from metastore.lake.formats.microseconds import in_microseconds, type_in_microseconds
 from metastore.lake.formats.orc.orc_facts import read_orc
 from metastore.lake.formats.orc.orc_statistics import orc_statistics
-from metastore.lake.formats.orc.orc_times import in_microseconds, require_safe_times, type_in_microseconds
+from metastore.lake.formats.orc.orc_times import require_safe_times
 from metastore.model.column_path import repeated_names
 
 _OF_HIVE_11: Final = pa.decimal128(38, 6)

@@ -1,4 +1,4 @@
-"""Times of ORC files in microseconds, cut off downwards, wherever they stand in a row."""
+"""Times in microseconds, cut off downwards, wherever they are in a row."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pyarrow import orc
 from support.tables_of_kinds import settings_of_kinds
 
-from metastore.lake.formats.orc.orc_times import in_microseconds, type_in_microseconds
+from metastore.lake.formats.microseconds import in_microseconds, type_in_microseconds
 from metastore.session import connect
 
 NANOS = pa.timestamp("ns")
@@ -28,14 +28,18 @@ def micros(value: Any) -> Any:
     return [micros(each) for each in value] if isinstance(value, list) else value
 
 
-@given(st.lists(st.one_of(st.none(), st.lists(st.one_of(st.none(), COUNTS.map(lambda count: {"t": count}))))))
-def test_times_are_cut_wherever_they_stand(rows: list[Any]) -> None:
-    """Within lists of structs, before 1970 as after it, nulls as they were."""
-    counts = pa.array(rows, pa.list_(pa.struct([("t", pa.int64())])))
-    times = counts.cast(pa.list_(pa.struct([("t", NANOS)])))
+@pytest.mark.parametrize("listed", [pa.list_, pa.large_list])
+@given(
+    rows=st.lists(st.one_of(st.none(), st.lists(st.one_of(st.none(), COUNTS.map(lambda count: {"t": count}))))),
+    start=st.integers(0, 2),
+)
+def test_times_are_cut_wherever_they_are(listed: Any, rows: list[Any], start: int) -> None:
+    """Within lists of structs, also of a slice, before 1970 as after it, nulls as they were."""
+    counts = pa.array(rows, listed(pa.struct([("t", pa.int64())])))
+    times = counts.cast(listed(pa.struct([("t", NANOS)]))).slice(start)
     cut = in_microseconds(times, type_in_microseconds(times.type))
-    assert cut.type == pa.list_(pa.struct([("t", pa.timestamp("us"))]))
-    assert cut.cast(counts.type).to_pylist() == micros(rows)
+    assert cut.type == listed(pa.struct([("t", pa.timestamp("us"))]))
+    assert cut.cast(counts.type).to_pylist() == micros(rows[start:])
 
 
 def test_maps_keep_their_keys() -> None:
