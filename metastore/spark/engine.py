@@ -25,7 +25,6 @@ from contextlib import suppress
 from functools import cache, partial
 from threading import Lock
 from typing import Final
-from weakref import WeakSet
 
 import pyarrow as pa
 from pyspark import cloudpickle
@@ -77,8 +76,8 @@ _FINDER: Final = "pyspark_metastore"
 
 _FINGERPRINT: Final = worker.fingerprint(_CODE)
 
-_SHIPPED: Final = WeakSet[SparkSession]()
-"""Sessions that have our code, whichever engine sent it: Spark warns of each file that it is given again."""
+_HAS_CODE: Final = "_has_code_of_metastore"
+"""Attribute of a session that has our code, whichever engine sent it: Spark warns of a file that it is given again."""
 
 _SHIPPING: Final = Lock()
 """Held while the zip is made and given to Spark: each thread may have its own engine, but there is one zip.
@@ -171,7 +170,7 @@ class SparkEngine:
                 job_of_tasks = f"a job of {len(parts)} tasks"
                 collect = partial(_collect, self.spark, job, list(enumerate(parts)))
                 answers = self._answers(collect, job_of_tasks)
-                if worker.OTHER_CODE in answers and self.spark not in _SHIPPED:
+                if worker.OTHER_CODE in answers and not hasattr(self.spark, _HAS_CODE):
                     self._ship()
                     answers = self._answers(collect, job_of_tasks)
             except ResultsTooLargeError:
@@ -328,13 +327,13 @@ class SparkEngine:
         """Send our code to the executors of this session, and to executors that join later; once."""
         spark = self.spark
         with _SHIPPING:
-            if spark in _SHIPPED:
+            if hasattr(spark, _HAS_CODE):
                 return
             if is_classic(spark) and not has_artifacts(spark.version):
                 spark.sparkContext.addPyFile(_own_code_zipped())
             else:
                 spark.addArtifacts(_own_code_zipped(), pyfile=True)
-            _SHIPPED.add(spark)
+            setattr(spark, _HAS_CODE, True)
 
 
 def _batches(answers: Mapping[str, Sequence[bytes]]) -> Iterator[pa.RecordBatch]:
