@@ -196,10 +196,10 @@ def test_leadership_moves_and_nothing_runs_twice(make_site: Callable[..., Any]) 
     pids = {name: process.pid for name, process in three.processes.items()}
     expected = [("calm", first), ("paused", second), ("killed", third)]
     assert [(table, host) for table, host in done] == [(f"lake.shop.{table}", pids[name]) for table, name in expected]
-    # On a machine that is too slow for its lease, a leader may stop before a run has changed anything.
-    stopped = {(table, host): status for table, status, host in runs if status != "done"}
-    assert stopped.keys() >= {("lake.shop.paused", pids[first])}
-    assert set(stopped.values()) == {"stopped"}
+    # A slow leader may stop before a run has changed anything, and the next repeats one that is not written yet.
+    others = {(table, host): status for table, status, host in runs if status != "done"}
+    assert others["lake.shop.paused", pids[first]] == "stopped"
+    assert set(others.values()) <= {"stopped", "nothing"}
 
 
 def history(session: Session) -> list[tuple[str, str, int]]:
