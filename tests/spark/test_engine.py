@@ -18,7 +18,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pyspark import cloudpickle
+from pyspark import RDD, cloudpickle
 from pyspark.sql import SparkSession
 from pyspark.sql.types import LongType, StructField, StructType
 
@@ -210,6 +210,7 @@ def test_no_chunk_needs_no_spark() -> None:
 def test_engines_of_many_threads_send_one_whole_package(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """A zip that is written while Spark takes it ends the jobs of the session; Spark warns of one that it has."""
     _own_code_zipped.cache_clear()
+    monkeypatch.setattr(RDD, "toDF", RDD.toDF)  # of the last session that was made; given back afterwards
     session, sent = spark.newSession(), []
     monkeypatch.setattr(session, "addArtifacts", lambda path, **_: sent.append(path))
     engines = [SparkEngine(session) for _ in range(8)]
