@@ -197,9 +197,9 @@ def test_leadership_moves_and_nothing_runs_twice(make_site: Callable[..., Any]) 
     expected = [("calm", first), ("paused", second), ("killed", third)]
     assert [(table, host) for table, host in done] == [(f"lake.shop.{table}", pids[name]) for table, name in expected]
     # A slow leader may stop before a run has changed anything, and the next repeats one that is not written yet.
-    others = {(table, host): status for table, status, host in runs if status != "done"}
-    assert others["lake.shop.paused", pids[first]] == "stopped"
-    assert set(others.values()) <= {"stopped", "nothing"}
+    statuses = {(table, host): status for table, status, host in runs if status != "done"}
+    assert statuses["lake.shop.paused", pids[first]] == "stopped"
+    assert set(statuses.values()) <= {"stopped", "nothing"}
 
 
 def history(session: Session) -> list[tuple[str, str, int]]:
