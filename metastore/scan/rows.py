@@ -365,4 +365,4 @@ def in_types(rows: pa.RecordBatch, types: pa.Schema) -> pa.RecordBatch:
         in_microseconds(column, type_in_microseconds(column.type)) if has_nanoseconds(column.type) else column
         for column in rows.columns
     ]
-    return pa.RecordBatch.from_arrays(columns, schema=rows.schema).cast(types, safe=False) if columns else rows
+    return pa.RecordBatch.from_arrays(columns, rows.schema.names).cast(types, safe=False) if columns else rows

@@ -96,7 +96,7 @@ def test_analyze_takes_columns_and_level(run: Run) -> None:
 
 
 def test_analyze_takes_statistics(run: Run) -> None:
-    """Of some columns or of all; distinct values are told with the columns."""
+    """Of some columns or of all; distinct values are shown with the columns."""
     run("analyze", TABLE, "--statistics", "id")
     described = run("describe", TABLE, "--json").document
     assert {each["name"]: each["distinct"] for each in described["columns"] if each["distinct"]} == {"id": 200}

@@ -218,7 +218,7 @@ def test_not_even_an_error_that_nobody_foresaw_stops_the_rest(
 
 
 def test_not_even_such_a_catalog_stops_the_rest(make_site: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    """The metastore's own tables are looked after; the trouble and the number of catalogs are told."""
+    """The metastore's own tables are looked after; the state has the trouble and the number of catalogs."""
     site = make_site(default={"expire_snapshots": {"enabled": True}})
 
     def defective(_: object, name: str, __: object) -> list[str]:

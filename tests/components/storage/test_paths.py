@@ -55,7 +55,7 @@ def test_each_table_has_a_folder_of_its_own(one: tuple[str, str, str], other: tu
     ],
 )
 def test_names_that_no_folder_can_have_are_refused(keys: tuple[str | None, ...], told: str) -> None:
-    """The column and the reason are told."""
+    """The error names the column and the reason."""
     with pytest.raises(InvalidRequestError, match=told):
         folder_of(COLUMNS, keys)
 
